@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
+use crate::parts::PartNumber;
 use base::locale::Locale;
 use models::Lane;
 
@@ -175,4 +176,12 @@ pub(crate) struct BudgetArgs {
     /// Send at most this many requests
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_requests: Option<u64>,
+}
+
+/// Which part of the matrix this process runs.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PartArgs {
+    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
+    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS)]
+    pub(crate) part: Option<PartNumber>,
 }

@@ -126,12 +126,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// The user's input is wrong.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::Message {
-            exit: Exit::BadInput,
-            message: message.into(),
-            hint: None,
-            shortage: None,
-        }
+        Failure::error(message).exiting(Exit::BadInput)
     }
 
     /// Something unexpected.
@@ -145,39 +140,19 @@ impl Failure {
     }
 
     /// The same with what to do.
-    pub(crate) fn hinted(self, text: impl Into<String>) -> Failure {
-        match self {
-            Failure::Message {
-                exit,
-                message,
-                shortage,
-                ..
-            } => Failure::Message {
-                exit,
-                message,
-                hint: Some(text.into()),
-                shortage,
-            },
-            problems => problems,
+    pub(crate) fn hinted(mut self, text: impl Into<String>) -> Failure {
+        if let Failure::Message { hint, .. } = &mut self {
+            *hint = Some(text.into());
         }
+        self
     }
 
     /// The same with another exit.
-    pub(crate) fn exiting(self, exit: Exit) -> Failure {
-        match self {
-            Failure::Message {
-                message,
-                hint,
-                shortage,
-                ..
-            } => Failure::Message {
-                exit,
-                message,
-                hint,
-                shortage,
-            },
-            problems => problems,
+    pub(crate) fn exiting(mut self, other: Exit) -> Failure {
+        if let Failure::Message { exit, .. } = &mut self {
+            *exit = other;
         }
+        self
     }
 
     /// Whether a full disk is the cause.
@@ -302,8 +277,8 @@ impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Failure {
         match error {
             EvaluationError::Open(OpenError::Problems(problems)) => problems.into(),
-            EvaluationError::Open(OpenError::Empty(empty)) => Failure::input(empty.why)
-                .hinted(empty.help)
+            EvaluationError::Open(OpenError::Empty(empty)) => Failure::input(empty.message())
+                .hinted(empty.advice().unwrap_or_default())
                 .exiting(Exit::EmptySelection),
             EvaluationError::Writer(error) => refused_writer(error),
             EvaluationError::LabelLock(error) => error.into(),
@@ -444,10 +419,9 @@ fn refused_writer(error: LabelWriterError) -> Failure {
         _ => None,
     };
     let failure = Failure::from(error);
-    if let Some(hint) = hint {
-        failure.hinted(hint)
-    } else {
-        failure
+    match hint {
+        Some(hint) => failure.hinted(hint),
+        None => failure,
     }
 }
 

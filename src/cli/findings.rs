@@ -205,11 +205,7 @@ mod tests {
 
     #[test]
     fn a_warning_that_repeats_is_drawn_once_with_its_places_and_an_error_each_time() {
-        let file = |path: &str| SourceFile {
-            path: path.into(),
-            digest: crate::action::Digest::hash("[1,\n22]"),
-            text: "[1,\n22]".into(),
-        };
+        let file = |path: &str| SourceFile::new(path, "[1,\n22]");
         let warning = |path| {
             Problem::warning("few")
                 .help("ask more")
@@ -246,12 +242,7 @@ mod tests {
 
     #[test]
     fn several_kinds_are_counted() {
-        let text: std::sync::Arc<str> = "[1,\n22]".into();
-        let file = SourceFile {
-            path: "p".into(),
-            digest: crate::action::Digest::hash(&*text),
-            text,
-        };
+        let file = SourceFile::new("p", "[1,\n22]");
         let fact = |name: &str| {
             Problem::error(format!("probe `{name}`: fact \"{name}\" is short")).help("longer")
         };

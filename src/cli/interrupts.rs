@@ -1,15 +1,25 @@
 //! Requests to stop: Ctrl-C, SIGTERM and SIGHUP. The first drains, the second stops immediately, and a third ends the
 //! process, whatever it is doing. A job scheduler sends SIGTERM and a closed terminal SIGHUP: both leave the same
 //! report that Ctrl-C does.
+//!
+//! A write beyond `ulimit -f` and a lack of memory would end the process by a signal as well, which leaves neither a message
+//! nor a documented exit code. Here the first becomes an error of the write. At the second Rust prints how much memory it
+//! asked for and aborts: the exit code becomes that of an error.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
-use crate::cli::failure::{Exit, chain};
+use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::terminal::Console;
 use crate::scheduler::StopRequest;
+#[cfg(unix)]
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+#[cfg(unix)]
+use signal_hook::consts::{SIGABRT, SIGXFSZ};
+#[cfg(unix)]
+use signal_hook::flag;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
 pub(crate) struct Interrupts {
@@ -153,6 +163,56 @@ impl Signals {
     async fn next(&mut self) -> std::io::Result<()> {
         tokio::signal::ctrl_c().await
     }
+}
+
+/// Files that the smallest run has open at once, with some to spare.
+#[cfg(unix)]
+const FEWEST_FILES: u64 = 32;
+
+/// Files that every run may have open, if the system lets a process ask for so many.
+#[cfg(unix)]
+const ENOUGH_FILES: u64 = 4096;
+
+/// Makes the signals into errors, and asks for enough open files.
+///
+/// # Errors
+/// The process may open fewer files than any run needs.
+#[cfg(unix)]
+pub(crate) fn prepare_process() -> Result<(), Failure> {
+    // Without a handler the process ends as it did before.
+    let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    let always = Arc::new(AtomicBool::new(true));
+    let _ = flag::register_conditional_shutdown(SIGABRT, i32::from(Exit::Error.code()), always);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(ENOUGH_FILES, |most| most.min(ENOUGH_FILES));
+    let mut files = current;
+    if current.is_some_and(|now| now < wanted)
+        && setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                maximum,
+            },
+        )
+        .is_ok()
+    {
+        files = Some(wanted);
+    }
+    match files {
+        Some(files) if files < FEWEST_FILES => {
+            let message = format!(
+                "this process may open {files} files at once, and {FEWEST_FILES} are needed"
+            );
+            Err(Failure::error(message).hinted("`ulimit -n 1024` lets it open that many"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// There are no such signals here.
+#[cfg(not(unix))]
+pub(crate) fn prepare_process() -> Result<(), Failure> {
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,13 +8,10 @@ mod failure;
 mod findings;
 mod format;
 mod interrupts;
-mod notices;
-mod part;
 mod project;
 mod remote;
 mod screen;
 mod stop_reasons;
-mod system_limits;
 mod terminal;
 mod usage;
 
@@ -29,8 +26,8 @@ use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
 use commands::{Cli, dispatch, program};
 use failure::{Exit, Failure};
+use interrupts::prepare_process;
 use project::folder;
-use system_limits::prepare_process;
 use terminal::{Console, LogWriter};
 
 /// Runs the program with the arguments of this process; returns its exit code.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::args::{BudgetArgs, Common, SelectArgs, StagesArg};
 use crate::cli::failure::Failure;
-use crate::cli::notices::{print_notice, print_warnings};
+use crate::cli::screen::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
 use crate::evaluation::{self, Baseline, EvaluationError, Event, Listening, paths_of_project};
 use crate::pipeline::{

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::cli::args::REMOTE;
 use crate::cli::failure::Failure;
-use crate::cli::notices::print_notice;
+use crate::cli::screen::print_notice;
 use crate::cli::terminal::Console;
 use crate::entries::key_of;
 use crate::evaluation::{Event, Listening, connect_remote, connect_shared, variable};

@@ -1,15 +1,21 @@
-//! Shows an evaluation while it goes on: progress, notices. It also lets Ctrl-C stop the work.
+//! Shows an evaluation while it goes on: progress, the events that deserve a line of their own, and the hosts and programs
+//! that a project uses. It also lets Ctrl-C stop the work.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::cli::findings::render_some;
+use crate::cli::format::{Noun, count, money};
 use crate::cli::interrupts::Interrupts;
-use crate::cli::notices::print_notice;
 use crate::cli::stop_reasons::print_stop_reasons;
-use crate::cli::terminal::{Console, Progress};
-use crate::evaluation::{Event, RunTotals, Started};
+use crate::cli::terminal::{Console, Progress, TextStyle};
+use crate::evaluation::{Event, PartOfRun, RunTotals, Started};
+use crate::pipeline::{ExternalAccess, Problems};
+use crate::plan::CostEstimate;
+use crate::results::Label;
 use crate::scheduler::{Budget, BudgetLimits, StopRequest};
+use store::remote::Exchanged;
 
 /// Draws the events of one evaluation.
 pub(crate) struct Screen {
@@ -96,5 +102,112 @@ impl RunLog {
         if let Event::WorkIsOver(totals) = event {
             self.totals = (*totals).clone();
         }
+    }
+}
+
+/// Prints the line of an event, if it has one.
+pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
+    match event {
+        Event::Opened { warnings, .. } => print_warnings(console, warnings),
+        Event::Part(part) => console.note(&part_line(part)),
+        Event::RemoteIgnored => console.note(&console.labelled(
+            TextStyle::Hint,
+            "note:",
+            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE names one",
+        )),
+        Event::RefreshContinues { label } => console.note(&console.labelled_prose(
+            TextStyle::Hint,
+            "note:",
+            continued_refresh(label),
+        )),
+        Event::RemoteUnavailable(error) => console.warn(
+            "remote:",
+            format!("{error}; this command continues without it"),
+        ),
+        Event::RemoteLacks { url, estimate } => missing_in_remote(url, estimate)
+            .into_iter()
+            .for_each(|line| console.note(&line)),
+        Event::RemoteWarning(warning) => console.warn("remote:", warning),
+        Event::CacheNotice(notice) => console.warn("cache:", notice),
+        Event::ChecksLeftOut => console.warn("stopped:", checks_left_out()),
+        Event::Access(access) => console.note(&access_list(access, console)),
+        Event::Exchanged(summary) => transfers(summary)
+            .into_iter()
+            .for_each(|line| console.note(&line)),
+        Event::Started(_)
+        | Event::Added { .. }
+        | Event::Step { .. }
+        | Event::Progress(_)
+        | Event::WorkIsOver(_)
+        | Event::Ended(_) => {}
+    }
+}
+
+fn continued_refresh(label: &Label) -> String {
+    format!(
+        "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
+         not asked for again"
+    )
+}
+
+/// What a run pays for because the remote does not have it; `None` if it has everything.
+fn missing_in_remote(
+    url: &str,
+    CostEstimate { requests, usd, .. }: &CostEstimate,
+) -> Option<String> {
+    (*requests > 0).then(|| {
+        let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
+        format!("{url} lacks some outputs: this run sends about {asked}, for about {usd}.")
+    })
+}
+
+fn checks_left_out() -> &'static str {
+    "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
+         run makes the other checks"
+}
+
+/// Prints warnings: one at its place, several by kind.
+pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
+    if !warnings.is_empty() {
+        console.note(&render_some(warnings, console));
+    }
+}
+
+/// What was pulled and put, in a line; `None` if nothing was.
+fn transfers(exchanged: &Exchanged) -> Option<String> {
+    let (pulled, pushed) = (exchanged.pulled, exchanged.pushed);
+    let done: Vec<String> = [(pulled, "pulled"), (pushed, "put there")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, verb)| format!("{count} {verb}"))
+        .collect();
+    (!done.is_empty()).then(|| format!("Remote {}: {}.", exchanged.url, done.join(", ")))
+}
+
+/// The hosts and programs that a project uses, on one line.
+pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
+    let project = console.paint(TextStyle::Strong, "This project");
+    let access = access.lines().join("; ");
+    format!("{project} {access}")
+}
+
+/// The hosts and programs that a project uses, as a list with a heading.
+pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
+    let heading = console.paint(TextStyle::Strong, "This project:");
+    [heading]
+        .into_iter()
+        .chain(access.lines().iter().map(|line| format!("  {line}")))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The chains of a part, in words.
+pub(crate) fn part_line(part: &PartOfRun) -> String {
+    let (number, all) = (part.number, part.chains_of_all);
+    match part.chains {
+        0 => format!(
+            "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together."
+        ),
+        chains => format!("Part {number}: {chains} of {all} chains (a method on a fixture)."),
     }
 }

@@ -6,17 +6,17 @@
 
 mod journal;
 
-use base::units::{Usage, Usd};
-use models::{Dialect, Lane};
-use serde::{Deserialize, Serialize};
-use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
-
-use crate::action::{ActionKey, InputsDocument, Place, Stage};
-
 pub use journal::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome,
     OpenBatch, Refresh,
 };
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{ActionKey, InputsDocument, Place, Stage};
+use base::units::{Usage, Usd};
+use models::{Dialect, Lane};
+use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
 
 /// Everything about an entry besides its body. The store keeps what it needs itself in fields of its own, and the rest as
 /// a JSON document.

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::action::Stage;
 use crate::parts::PartNumber;
+use serde::Serialize;
 use crate::pipeline::{OpenRequest, Pipeline, Problems, find_pipeline};
 use crate::results::{Label, part_folders};
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
@@ -74,8 +75,9 @@ impl Request {
 }
 
 /// A part with its chains of the matrix.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct PartOfRun {
+    #[serde(flatten)]
     pub number: PartNumber,
     /// The number of its chains; a chain is a method on a fixture.
     pub chains: usize,
@@ -83,6 +85,7 @@ pub struct PartOfRun {
     pub chains_of_all: usize,
     /// The project's cache, which is read in addition to the part's own cache. It is never locked, because on a shared
     /// file system all parts read it.
+    #[serde(skip)]
     project_cache: PathBuf,
 }
 

@@ -184,10 +184,7 @@ impl FixtureLoader<'_> {
         }
         let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
         let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
-        self.problems.push(match place {
-            Some(place) => problem.at(self.file, place),
-            None => problem,
-        });
+        self.problems.push(problem.at_known(self.file, place));
         Vec::new()
     }
 
@@ -377,11 +374,8 @@ impl FixtureLoader<'_> {
     }
 
     fn report(&mut self, source: &SourceFile, faults: Vec<Fault>) {
-        self.problems.0.extend(
-            faults
-                .into_iter()
-                .map(|fault| Problem::from_fault(fault, source)),
-        );
+        let faults = Problems::from_faults(faults, source);
+        self.problems.0.extend(faults.0);
     }
 
     fn report_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
@@ -389,10 +383,7 @@ impl FixtureLoader<'_> {
         let problem = Problem::error(message).help(help);
         // The search does not find a name that is written with escapes.
         let place = source.text.find(&quoted).map(|at| at..at + quoted.len());
-        self.problems.push(match place {
-            Some(place) => problem.at(source, place),
-            None => problem,
-        });
+        self.problems.push(problem.at_known(source, place));
     }
 }
 

@@ -277,6 +277,17 @@ pub struct SourceFile {
     pub digest: Digest,
 }
 
+impl SourceFile {
+    pub fn new(path: impl Into<String>, text: impl Into<Arc<str>>) -> SourceFile {
+        let text = text.into();
+        SourceFile {
+            path: path.into(),
+            digest: Digest::hash(&*text),
+            text,
+        }
+    }
+}
+
 macro_rules! indices {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*

@@ -16,7 +16,7 @@ use super::paths::{self, declared_remote};
 use super::planted::{self, Items};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
-use super::select::{self, EmptySelection, MatrixSelection, Overrides, is_wanted, report_unknown};
+use super::select::{self, MatrixSelection, Overrides, is_wanted, report_unknown};
 use super::settings;
 use super::sources::SourceReader;
 use super::stages;
@@ -76,7 +76,7 @@ pub enum OpenError {
     Problems(Problems),
     /// Nothing is wrong, and nothing is selected. Exit code 4.
     #[error("{0}")]
-    Empty(EmptySelection),
+    Empty(Problem),
 }
 
 /// Reads and checks everything that `request` names.
@@ -177,10 +177,8 @@ impl ProjectLoader<'_> {
         };
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
         if !has_cells && !self.request.without_banks {
-            return Err(OpenError::Empty(EmptySelection::new(
-                &self.request.selection,
-                &without_bank,
-            )));
+            let empty = select::nothing_selected(&self.request.selection, &without_bank);
+            return Err(OpenError::Empty(empty));
         }
         let pipeline = Pipeline {
             fixtures,

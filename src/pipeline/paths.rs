@@ -147,10 +147,7 @@ pub(super) fn folders(
             let why =
                 std::error::Error::source(&error).map_or(String::new(), |why| format!(": {why}"));
             let problem = Problem::error(format!("{error}{why}"));
-            problems.push(match place {
-                Some(place) => problem.at(file, place.clone()),
-                None => problem,
-            });
+            problems.push(problem.at_known(file, place.cloned()));
         }
     }
     [
@@ -224,10 +221,7 @@ fn confine(
             folder.display(),
             out_of_bounds()
         ));
-        problems.push(match place {
-            Some(place) => problem.at(file, place.clone()),
-            None => problem,
-        });
+        problems.push(problem.at_known(file, place.cloned()));
     }
 }
 

@@ -55,7 +55,7 @@ impl Problem {
     }
 
     /// A fault found in the text of `file`.
-    pub fn from_fault(fault: Fault, file: &SourceFile) -> Problem {
+    fn from_fault(fault: Fault, file: &SourceFile) -> Problem {
         Problem {
             help: fault.help,
             ..Problem::error(fault.message).at(file, fault.place)
@@ -66,6 +66,15 @@ impl Problem {
     #[must_use]
     pub fn at(self, file: &SourceFile, place: Range<usize>) -> Problem {
         self.with_label(file, place, None)
+    }
+
+    /// The same, as far as the place is known.
+    #[must_use]
+    pub fn at_known(self, file: &SourceFile, place: Option<Range<usize>>) -> Problem {
+        match place {
+            Some(place) => self.at(file, place),
+            None => self,
+        }
     }
 
     /// Where it is seen, with a word beside the caret.
@@ -217,6 +226,16 @@ impl Problems {
         self.0.push(problem);
     }
 
+    /// The faults found in the text of `file`.
+    pub fn from_faults(faults: impl IntoIterator<Item = Fault>, file: &SourceFile) -> Problems {
+        let faults = faults.into_iter();
+        Problems(
+            faults
+                .map(|fault| Problem::from_fault(fault, file))
+                .collect(),
+        )
+    }
+
     /// Puts them in the order of their places, file by file, those without a place last, without duplicates.
     pub(super) fn sort_and_dedup(&mut self) {
         let mut files: Vec<String> = Vec::new();
@@ -307,12 +326,7 @@ mod tests {
 
     #[test]
     fn a_position_counts_characters() {
-        let text: std::sync::Arc<str> = "a\nüx".into();
-        let file = SourceFile {
-            path: "f".into(),
-            digest: crate::action::Digest::hash(&*text),
-            text,
-        };
+        let file = SourceFile::new("f", "a\nüx");
         assert_eq!(
             Problem::error("m").at(&file, 4..5).position(),
             Some(("f", 2, 2))

@@ -224,11 +224,10 @@ impl ProviderDraft<'_> {
                 (None, Some(parameter)) => (parameter, KeyPlace::Parameter),
                 (None, None) => return None,
                 (Some(_), Some(parameter)) => {
-                    let help =
-                        "a key travels in one place: remove key_header or key_parameter".to_owned();
+                    let help = "a key travels in one place: remove key_header or key_parameter";
                     self.error(
                         &parameter.place,
-                        "key_header and key_parameter exclude each other".to_owned(),
+                        "key_header and key_parameter exclude each other",
                         help,
                     );
                     return None;
@@ -241,8 +240,8 @@ impl ProviderDraft<'_> {
         let help = "write the name alone, such as \"api-key\"; the key itself stays in the variable that api_key_env names";
         self.error(
             &written.place,
-            "this is not the name of a header or parameter".to_owned(),
-            help.to_owned(),
+            "this is not the name of a header or parameter",
+            help,
         );
         None
     }
@@ -289,7 +288,7 @@ impl ProviderDraft<'_> {
                 self.error(
                     &place,
                     format!("`{key}` says nothing for kind \"lexical\""),
-                    help.to_owned(),
+                    help,
                 );
             }
         }
@@ -304,10 +303,7 @@ impl ProviderDraft<'_> {
         }
         let Some(built_in) = self.built_in else {
             let help = "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"";
-            self.error_at_header(
-                format!("provider `{}` has no base_url", self.name),
-                help.to_owned(),
-            );
+            self.error_at_header(format!("provider `{}` has no base_url", self.name), help);
             return None;
         };
         let moved = built_in
@@ -333,7 +329,7 @@ impl ProviderDraft<'_> {
             self.error(
                 &identity.place,
                 format!("`{name}` cannot be an identity"),
-                help.to_owned(),
+                help,
             );
             return None;
         }
@@ -354,8 +350,8 @@ impl ProviderDraft<'_> {
             let help = "keys must not be in files: export the key in a variable and write that variable's NAME here";
             self.error(
                 &variable.place,
-                "api_key_env is not the name of a variable".to_owned(),
-                help.to_owned(),
+                "api_key_env is not the name of a variable",
+                help,
             );
             return None;
         }
@@ -387,10 +383,10 @@ impl ProviderDraft<'_> {
             "use https, or permit it by insecure = true under [providers.{}]",
             self.name
         );
-        match declared.and_then(|table| table.base_url.as_ref()) {
-            Some(url) => self.error(&url.place, message, help),
-            None => self.problems.push(Problem::error(message).help(help)),
-        }
+        let url = declared.and_then(|table| table.base_url.as_ref());
+        let problem = Problem::error(message).help(help);
+        let place = url.map(|url| url.place.clone());
+        self.problems.push(problem.at_known(self.file, place));
     }
 
     fn resolve_limits(&self) -> Limits {
@@ -420,7 +416,7 @@ impl ProviderDraft<'_> {
         }
     }
 
-    fn error(&mut self, place: &Range<usize>, message: String, help: String) {
+    fn error(&mut self, place: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.problems.push(
             Problem::error(message)
                 .at(self.file, place.clone())
@@ -428,7 +424,7 @@ impl ProviderDraft<'_> {
         );
     }
 
-    fn error_at_header(&mut self, message: String, help: String) {
+    fn error_at_header(&mut self, message: String, help: impl Into<String>) {
         if let Some(table) = self.table {
             self.error(&table.key.clone(), message, help);
         }

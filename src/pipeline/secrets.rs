@@ -109,7 +109,6 @@ fn is_random(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Digest;
 
     #[test]
     fn a_key_among_the_arguments_of_a_compressor_or_of_a_search_is_masked() {
@@ -119,11 +118,7 @@ mod tests {
             "[[profile.ci.answer]]\nrecovery.",
         ] {
             let text = format!("{table}command = [\"run\", \"--api-key\", \"a1b2c3d4e5f6g7h8\"]\n");
-            let file = SourceFile {
-                path: "pipeline.toml".to_owned(),
-                digest: Digest::hash(&text),
-                text: text.into(),
-            };
+            let file = SourceFile::new("pipeline.toml", text);
             let masked = mask_secrets(&file).text;
             assert!(
                 masked.contains("--api-key") && !masked.contains("a1b2"),

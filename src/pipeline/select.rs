@@ -58,14 +58,6 @@ impl Overrides {
     }
 }
 
-/// Nothing is left to run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct EmptySelection {
-    pub why: String,
-    pub help: String,
-}
-
 /// Whether `name` is among the wanted; all are if none is named.
 pub(super) fn is_wanted(wanted: Option<&[String]>, name: &str) -> bool {
     wanted.is_none_or(|wanted| wanted.iter().any(|w| w == name))
@@ -123,36 +115,32 @@ pub(super) fn keep_probes(
     fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
 }
 
-impl EmptySelection {
-    /// Names the flags that selected nothing, and the fixtures without a bank, which are `left_out`.
-    pub(super) fn new(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
-        let flags = [
-            ("--fixtures", selection.fixtures.is_some()),
-            ("--methods", selection.methods.is_some()),
-            ("--probes", selection.probes.is_some()),
-        ];
-        let given: Vec<&str> = flags
-            .iter()
-            .filter(|(_, given)| *given)
-            .map(|(flag, _)| *flag)
-            .collect();
-        let flags = given.join(" and ");
-        let without_bank = list(left_out.iter().map(String::as_str));
-        let fewer_flags = "leave a flag out to select all; `compeval check` lists what there is";
-        let import = "`compeval fixture import LOG` makes one of a session log";
-        let bank = "write a bank by hand or by `compeval probes generate`";
-        let (why, help) = match (given.is_empty(), left_out.is_empty()) {
-            (false, true) => (format!("nothing is selected by {flags}"), fewer_flags),
-            (false, false) => (
-                format!("nothing is selected by {flags}, and there is no bank for {without_bank}"),
-                bank,
-            ),
-            (true, true) => ("there is no fixture to run".to_owned(), import),
-            (true, false) => (format!("no fixture has probes: {without_bank}"), bank),
-        };
-        EmptySelection {
-            why,
-            help: help.to_owned(),
-        }
-    }
+/// That nothing is left to run: names the flags that selected nothing, and the fixtures without a bank, which are
+/// `left_out`.
+pub(super) fn nothing_selected(selection: &MatrixSelection, left_out: &[String]) -> Problem {
+    let flags = [
+        ("--fixtures", selection.fixtures.is_some()),
+        ("--methods", selection.methods.is_some()),
+        ("--probes", selection.probes.is_some()),
+    ];
+    let given: Vec<&str> = flags
+        .iter()
+        .filter(|(_, given)| *given)
+        .map(|(flag, _)| *flag)
+        .collect();
+    let flags = given.join(" and ");
+    let without_bank = list(left_out.iter().map(String::as_str));
+    let fewer_flags = "leave a flag out to select all; `compeval check` lists what there is";
+    let import = "`compeval fixture import LOG` makes one of a session log";
+    let bank = "write a bank by hand or by `compeval probes generate`";
+    let (why, help) = match (given.is_empty(), left_out.is_empty()) {
+        (false, true) => (format!("nothing is selected by {flags}"), fewer_flags),
+        (false, false) => (
+            format!("nothing is selected by {flags}, and there is no bank for {without_bank}"),
+            bank,
+        ),
+        (true, true) => ("there is no fixture to run".to_owned(), import),
+        (true, false) => (format!("no fixture has probes: {without_bank}"), bank),
+    };
+    Problem::error(why).help(help)
 }

@@ -8,7 +8,7 @@ use super::file::tables::{
 };
 use super::file::{Located, Map, value};
 use super::model::{Book, PipelineSettings, Runs};
-use super::problem::Problem;
+use super::problem::{Problem, Problems};
 use super::select::Overrides;
 use super::strategies::StrategyKind;
 use super::validation::ValidationContext;
@@ -137,10 +137,8 @@ fn runs(
             format!("a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed");
         let problem =
             Problem::error(message).help("`compress`, `answer` and `judge` of `runs` multiply");
-        context.problems.push(match table {
-            Some(table) => problem.at(context.file, table.place.clone()),
-            None => problem,
-        });
+        let place = table.map(|table| table.place.clone());
+        context.problems.push(problem.at_known(context.file, place));
     }
     runs
 }
@@ -157,11 +155,8 @@ pub(super) fn rubric(
     match Rubric::read(&source.text) {
         Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
         Err(faults) => {
-            context.problems.0.extend(
-                faults
-                    .into_iter()
-                    .map(|fault| Problem::from_fault(fault, &source)),
-            );
+            let faults = Problems::from_faults(faults, &source);
+            context.problems.0.extend(faults.0);
             None
         }
     }

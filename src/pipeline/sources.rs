@@ -9,7 +9,6 @@ use walkdir::WalkDir;
 
 use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
-use crate::action::Digest;
 use base::files::{LONGEST, open_regular, read_file};
 
 /// The name of the pipeline's file.
@@ -74,13 +73,7 @@ impl SourceReader {
         if file.is_file() && self.is_out_of_bounds(Path::new(path)) {
             return Err(out_of_bounds().to_owned());
         }
-        let text = read_text(&file)?;
-        let digest = Digest::hash(&text);
-        Ok(SourceFile {
-            path: path.replace('\\', "/"),
-            text: text.into(),
-            digest,
-        })
+        Ok(SourceFile::new(path.replace('\\', "/"), read_text(&file)?))
     }
 
     /// The size of a file, as far as it can be read.

@@ -3,21 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::file::tables::{
-    AnswerTable, ModelKeys, ProgramKeys, RecoveryTable, StructuredReplyTable,
-};
+use super::file::tables::{AnswerTable, ProgramKeys, RecoveryTable, StructuredReplyTable};
 use super::file::{Located, value};
 use super::model::Generator;
 use super::programs;
 use super::validation::{Asking, ValidationContext};
-use crate::action::Stage;
+use crate::action::{Stage, Template, Variable};
 use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
 use base::units::Tokens;
-use models::Dialect;
+use models::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
@@ -31,27 +30,18 @@ pub(super) fn answerers(
     let mut taken = BTreeMap::new();
     let (mut answerers, mut open) = (Vec::new(), Vec::new());
     for table in tables {
-        let name = context.name(
-            table.value.name.as_ref(),
-            &table.place,
-            "answer",
-            &mut taken,
-        );
-        let model = context.model(&asking(
-            Stage::Answer,
-            &table.place,
-            &table.value.ask,
+        let asking = Asking {
+            header: &table.place,
+            stage: Stage::Answer,
+            keys: &table.value.ask,
             override_model,
-        ));
-        let built_in = Some(answer::built_in(context.locale));
-        let prompt = context.prompt(
-            table.value.ask.prompt.as_ref(),
-            answer::VARIABLES,
-            answer::VARIABLES,
-            built_in,
-        );
+        };
+        let variables = (answer::VARIABLES, answer::VARIABLES);
+        let built_in = answer::built_in(context.locale);
+        let name = &table.value.name;
+        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
         let truncated_replies = value(&table.value.truncated_replies).unwrap_or_default();
-        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
+        if let Some((name, model, (template, prompt_path))) = read {
             let recovery = table
                 .value
                 .recovery
@@ -95,7 +85,7 @@ pub(super) fn answerers(
 fn recovery(
     context: &mut ValidationContext<'_>,
     table: &Located<RecoveryTable>,
-    closed: &std::sync::Arc<str>,
+    closed: &Arc<str>,
 ) -> Option<Recovery> {
     const CALLS: u32 = 2;
     const RESULTS: u32 = 4;
@@ -132,19 +122,25 @@ fn reject_program_keys(context: &mut ValidationContext<'_>, program: &ProgramKey
     }
 }
 
-fn asking<'a>(
-    stage: Stage,
-    header: &'a Range<usize>,
-    keys: &'a ModelKeys,
-    override_model: Option<&'a str>,
-) -> Asking<'a> {
-    Asking {
-        header,
-        stage,
-        keys,
-        override_model,
-    }
+/// The name, the model and the prompt of a table, all of which are checked before one that lacks any is left out. A prompt
+/// must insert each of the `required` of its `variables`.
+fn named_model(
+    context: &mut ValidationContext<'_>,
+    name: &Option<Located<String>>,
+    asking: &Asking<'_>,
+    (variables, required): (&'static [Variable], &[Variable]),
+    built_in: Template,
+    taken: &mut BTreeMap<String, Range<usize>>,
+) -> Option<NamedModel> {
+    let name = context.name(name.as_ref(), asking.header, asking.stage.name(), taken);
+    let model = context.model(asking);
+    let path = asking.keys.prompt.as_ref();
+    let prompt = context.prompt(path, variables, required, Some(built_in));
+    Some((name?, model?, prompt?))
 }
+
+/// A name, a model, and a prompt with the path of its file.
+type NamedModel = (Arc<str>, ModelUse, (Template, Option<String>));
 
 /// The judges, in the order of the file.
 pub(super) fn judges(
@@ -155,20 +151,16 @@ pub(super) fn judges(
     let mut taken = BTreeMap::new();
     let mut judges = Vec::new();
     for table in tables {
-        let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
-        let model = context.model(&asking(
-            Stage::Judge,
-            &table.place,
-            &table.value.ask,
+        let asking = Asking {
+            header: &table.place,
+            stage: Stage::Judge,
+            keys: &table.value.ask,
             override_model,
-        ));
-        let built_in = Some(judge::built_in_template(context.locale));
-        let prompt = context.prompt(
-            table.value.ask.prompt.as_ref(),
-            judge::VARIABLES,
-            judge::VARIABLES,
-            built_in,
-        );
+        };
+        let variables = (judge::VARIABLES, judge::VARIABLES);
+        let built_in = judge::built_in_template(context.locale);
+        let name = &table.value.name;
+        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
         let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
         let system = table.value.system_prompt.as_ref().map(|path| {
             let prompt = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
@@ -176,9 +168,7 @@ pub(super) fn judges(
         });
         // An unreadable system message is already reported; the built-in one must not take its place.
         let is_readable = system.as_ref().is_none_or(Option::is_some);
-        if let (Some(name), Some(model), Some((template, prompt_path)), true) =
-            (name, model, prompt, is_readable)
-        {
+        if let Some((name, model, (template, prompt_path))) = read.filter(|_| is_readable) {
             let (name, system) = (JudgeName(name), system.flatten());
             judges.push(JudgeSpec {
                 name,
@@ -216,12 +206,6 @@ pub(super) fn generators(
     let missing = context.missing_keys.clone();
     let mut generators = Vec::new();
     for table in tables {
-        let name = context.name(
-            table.value.name.as_ref(),
-            &table.place,
-            "probes",
-            &mut taken,
-        );
         if let Some(path) = &table.value.system_prompt {
             context.error(
                 &path.key,
@@ -229,21 +213,18 @@ pub(super) fn generators(
                 "write it all into `prompt`",
             );
         }
-        let model = context.model(&asking(
-            Stage::Probes,
-            &table.place,
-            &table.value.ask,
+        let asking = Asking {
+            header: &table.place,
+            stage: Stage::Probes,
+            keys: &table.value.ask,
             override_model,
-        ));
-        let built_in = Some(generation_template(context.locale));
-        let prompt = context.prompt(
-            table.value.ask.prompt.as_ref(),
-            GENERATION_VARIABLES,
-            &[],
-            built_in,
-        );
+        };
+        let variables: (_, &[Variable]) = (GENERATION_VARIABLES, &[]);
+        let built_in = generation_template(context.locale);
+        let name = &table.value.name;
+        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
         let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
-        if let (Some(name), Some(model), Some((template, prompt_path))) = (name, model, prompt) {
+        if let Some((name, model, (template, prompt_path))) = read {
             generators.push(Generator {
                 name: name.to_string(),
                 model,

@@ -168,10 +168,8 @@ impl ValidationContext<'_> {
             },
         };
         let problem = Problem::error(message).help(help);
-        self.problems.push(match declared {
-            Some(model) => problem.at(self.file, model.place.clone()),
-            None => problem,
-        });
+        let place = declared.map(|model| model.place.clone());
+        self.problems.push(problem.at_known(self.file, place));
         None
     }
 
@@ -240,10 +238,7 @@ impl ValidationContext<'_> {
         .help(format!(
             "export {variable}=…, or name another variable: api_key_env in [providers.{name}]"
         ));
-        let problem = match model {
-            Some(model) => problem.at(self.file, model.place.clone()),
-            None => problem,
-        };
+        let problem = problem.at_known(self.file, model.map(|model| model.place.clone()));
         self.missing_keys
             .entry(variable.to_string())
             .or_insert(problem);

@@ -165,7 +165,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "src/cli/terminal/console.rs",
             "src/cli/terminal/progress.rs",
-            "src/cli/terminal/pager.rs",
+            "src/cli/terminal/mod.rs",
         ],
     ),
     // A supervisor is a process of its own, whose standard error compeval reads.

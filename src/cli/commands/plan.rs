@@ -7,15 +7,14 @@ use serde::Serialize;
 
 use super::cache::snapshot;
 use crate::action::{ActionKey, CellCoordinate, StageName};
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::{Common, PartArgs, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
-use crate::cli::notices::{access_line, access_list};
-use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
 use crate::cli::remote::RemoteArgs;
+use crate::cli::screen::{access_line, access_list, part_line};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
@@ -36,14 +35,17 @@ use stats::{DifferenceVariances, SampleSizes, regraded_answers};
 use store::cache::{Layered, Lookup};
 use store::remote::RemoteEntries;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]
-    pub(crate) source: PlanSource,
+    pub(crate) remote: RemoteArgs,
+    /// Look only into the local cache, not into the shared one
+    #[arg(long)]
+    pub(crate) offline: bool,
     /// Also say what has changed since this label, or since the results folder at this path (./FOLDER); `previous`, also
     /// without a name, is the newest complete results
     #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, conflicts_with = "part")]
@@ -56,27 +58,10 @@ pub(crate) struct PlanArgs {
     pub(crate) exit_code: bool,
 }
 
-/// Where a plan looks for outputs.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PlanSource {
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
-    /// Look only into the local cache, not into the shared one
-    #[arg(long)]
-    pub(crate) offline: bool,
-}
-
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
     let (compared, own) = (args.compare_to.as_deref(), args.select.label.as_deref());
     let baseline = baseline_of(common, compared, own, true, console)?;
-    let plan = plan_project(
-        common,
-        &args.select,
-        &args.part,
-        &args.source,
-        baseline.as_ref(),
-        console,
-    )?;
+    let plan = plan_project(common, args, baseline.as_ref(), console)?;
     print(&plan, args.all, console);
     let is_pending = plan.forecast.is_pending() || plan.most_checks > 0;
     Ok(if args.exit_code && is_pending {
@@ -93,9 +78,7 @@ pub(crate) struct ProjectPlan {
     forecast: Forecast,
     access: ExternalAccess,
     #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<PartJson>,
-    #[serde(skip)]
-    chains_line: Option<String>,
+    part: Option<PartOfRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     #[serde(skip)]
@@ -211,8 +194,8 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
                 false => console.prose(&access_line(&plan.access, console)),
             });
         }
-        if let Some(line) = &plan.chains_line {
-            console.print(line);
+        if let Some(part) = &plan.part {
+            console.print(&part_line(part));
         }
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(plan, all, console));
@@ -278,13 +261,18 @@ fn remote_note(
 /// refused has no plan.
 pub(crate) fn plan_project(
     common: &Common,
-    select: &SelectArgs,
-    part: &PartArgs,
-    source: &PlanSource,
+    args: &PlanArgs,
     baseline: Option<&Baseline>,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
-    let number = part.part;
+    let PlanArgs {
+        select,
+        part: PartArgs { part: number },
+        remote,
+        offline,
+        ..
+    } = args;
+    let number = *number;
     let opening = ProjectOptions {
         sharers: number.map(PartNumber::count),
         ..ProjectOptions::default()
@@ -310,7 +298,6 @@ pub(crate) fn plan_project(
     if let (None, Some(label)) = (&part, &label) {
         note_label(&pipeline, label, console);
     }
-    let PlanSource { remote, offline } = source;
     let url = remote
         .given()?
         .place(&pipeline.remote)
@@ -338,15 +325,10 @@ pub(crate) fn plan_project(
     }
     let asked = remote.as_ref().is_some_and(RemoteEntries::is_answering);
     let is_cut_off = remote.as_ref().is_some_and(RemoteEntries::is_cut_off);
-    let (json, line) = (
-        part.as_ref().map(PartJson::new),
-        part.as_ref().map(part_line),
-    );
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::from_pipeline(&pipeline),
-        part: json,
-        chains_line: line,
+        part,
         remote: url.map(|url| RemoteJson {
             url,
             asked,

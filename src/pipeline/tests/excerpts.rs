@@ -6,11 +6,7 @@ use super::{BANK, Project, STAGES, render};
 use crate::pipeline::{Problem, Problems, SourceFile};
 
 fn file(text: &str) -> SourceFile {
-    SourceFile {
-        path: "long.json".into(),
-        digest: crate::action::Digest::hash(text),
-        text: text.into(),
-    }
+    SourceFile::new("long.json", text)
 }
 
 fn drawn(problem: Problem) -> String {

@@ -168,7 +168,7 @@ impl Project {
                 .iter()
                 .map(|p| p.message().to_owned())
                 .collect(),
-            Err(OpenError::Empty(empty)) => vec![empty.why],
+            Err(OpenError::Empty(empty)) => vec![empty.message().to_owned()],
             Ok(_) => Vec::new(),
         }
     }

@@ -222,18 +222,18 @@ fn an_unknown_name_in_a_selection_is_reported_with_the_nearest() {
 fn nothing_left_is_its_own_kind_of_error() {
     let elsewhere = selecting(&["tiny"], &[], &["whence"]).open();
     assert!(
-        matches!(elsewhere, Err(OpenError::Empty(empty)) if empty.why.contains("--fixtures and --probes"))
+        matches!(elsewhere, Err(OpenError::Empty(empty)) if empty.message().contains("--fixtures and --probes"))
     );
     let no_bank = Project::new(STAGES)
         .without("probes/tiny.probes.json")
         .open();
-    assert!(matches!(no_bank, Err(OpenError::Empty(empty)) if empty.why.contains("`tiny`")));
+    assert!(matches!(no_bank, Err(OpenError::Empty(empty)) if empty.message().contains("`tiny`")));
     let named = selecting(&["tiny"], &[], &[])
         .without("probes/tiny.probes.json")
         .open();
     let why = "nothing is selected by --fixtures, and there is no bank for `tiny`";
     assert!(
-        matches!(named, Err(OpenError::Empty(empty)) if empty.why == why && empty.help.contains("probes generate"))
+        matches!(named, Err(OpenError::Empty(empty)) if empty.message() == why && empty.advice().unwrap().contains("probes generate"))
     );
 }
 

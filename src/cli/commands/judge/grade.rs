@@ -8,8 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
-use super::cases::{AskedCases, ask_judges};
-use crate::action::Digest;
+use super::selftest::{AskedCases, ask_judges};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::project::{ProjectOptions, given, open_project};
@@ -19,7 +18,7 @@ use crate::cli::terminal::Console;
 use crate::judge::{
     self, Case, CaseId, CriterionScore, Dimension, GradingRequest, Score, SelfTest,
 };
-use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
+use crate::pipeline::{Pipeline, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
 use base::files::read_text;
 
@@ -76,13 +75,9 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
             text.map_err(|error| Failure::input(chain(&error)))?,
         )
     };
-    let source = SourceFile {
-        path,
-        digest: Digest::hash(&text),
-        text: text.into(),
-    };
+    let source = SourceFile::new(path, text);
     GradingRequest::read(&source.text)
-        .map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+        .map_err(|fault| Problems::from_faults([fault], &source).into())
 }
 
 /// Keeps only the judge that grades: the one that is named, or the only one.

@@ -1,7 +1,6 @@
 //! `compeval judge`: what a judge grades, and whether it can be trusted.
 
 mod agreement;
-mod cases;
 mod grade;
 mod selftest;
 

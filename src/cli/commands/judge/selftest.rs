@@ -1,26 +1,33 @@
-//! `compeval judge selftest`: asks every declared judge to grade answers of known quality.
+//! `compeval judge selftest`: asks every declared judge to grade answers of known quality, and about nothing else; `judge
+//! grade` asks in the same way.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::cases::{AskedCases, ask_judges};
-use crate::action::{Digest, Place};
+use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::format::{Noun, cost, count, dimension_name, number};
-use crate::cli::project::{ProjectOptions, given, open_project};
+use crate::cli::project::{
+    ProjectOptions, given, limits_of, open_project, open_store, print_notices,
+};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::{
+    EngineOptions, Event, Listening, require_keys, require_prices, run_matrix,
+};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{Pipeline, Problem, Problems, SourceFile};
+use crate::pipeline::{Pipeline, Problems, SourceFile};
 use crate::plan::FailedAction;
-use crate::scheduler::RunOutcome;
+use crate::scheduler::{Budget, RunOutcome};
 use base::files::read_text;
 use base::units::Usd;
+use models::Prices;
+use store::cache::Store;
 
 /// Missed cases that are named in a line; JSON has all.
 const CASES_SHOWN: usize = 4;
@@ -50,13 +57,8 @@ struct SelftestJson<'a> {
 /// Reads the user's own cases.
 fn read_cases(path: &Path) -> Result<SelfTest, Failure> {
     let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
-    let source = SourceFile {
-        path: path.display().to_string(),
-        digest: Digest::hash(&text),
-        text: text.into(),
-    };
-    read_selftest(&source.text)
-        .map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
+    let source = SourceFile::new(path.display().to_string(), text);
+    read_selftest(&source.text).map_err(|fault| Problems::from_faults([fault], &source).into())
 }
 
 pub(super) fn run(
@@ -291,4 +293,68 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
     } else {
         Exit::Error
     }
+}
+
+/// What came of the cases. The grades are in the store.
+pub(super) struct AskedCases {
+    pub(super) store: Store,
+    pub(super) run_log: RunLog,
+    pub(super) outcome: RunOutcome,
+    /// What the replies cost; `None` where a price is unknown.
+    pub(super) usd: Option<Usd>,
+}
+
+/// Asks about the cases that are not graded in the cache or the remote. A judge that fails is asked all the same.
+///
+/// # Errors
+/// There is no judge, a key or a price is missing, or the store or the remote cannot be used.
+pub(super) fn ask_judges(
+    pipeline: &Pipeline,
+    budget: &BudgetArgs,
+    remote: &RemoteArgs,
+    console: &Console,
+) -> Result<AskedCases, Failure> {
+    if pipeline.judges.is_empty() {
+        let hint = "add a [[judge]] table to the pipeline";
+        return Err(Failure::input("the project has no judge").hinted(hint));
+    }
+    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
+    let prices = Prices::new(pipeline.prices.clone());
+    let allowance = limits_of(budget)?;
+    require_prices(
+        &allowance,
+        pipeline.judges.iter().map(|judge| &judge.model),
+        &prices,
+        &pipeline.file,
+    )?;
+    let store = open_store(&pipeline.cache, console)?;
+    for source in &pipeline.sources {
+        store.text(source.digest, &source.text);
+    }
+    let mut run_log = RunLog::new(console);
+    let options = EngineOptions {
+        selftests_only: true,
+        allow_weak_judge: true,
+        budget: Arc::new(Budget::new(allowance)),
+        shared: remote.connect(&pipeline.remote, console)?,
+        reports_access: !console.is_quiet,
+        stop: Some(run_log.screen.stop()),
+        ..EngineOptions::default()
+    };
+    let outcome = run_matrix(
+        pipeline,
+        &store,
+        &options,
+        None,
+        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
+        None,
+    )?;
+    store.sync()?;
+    print_notices(&store, console);
+    Ok(AskedCases {
+        store,
+        run_log,
+        outcome,
+        usd: options.budget.spent().usd,
+    })
 }

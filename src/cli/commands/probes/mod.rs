@@ -1,15 +1,32 @@
-//! `compeval probes`: banks of questions.
+//! `compeval probes generate`: asks for probes about every span, proves them, asks each without a context, and writes the
+//! banks.
 
-mod draft;
-mod generate;
 mod report;
 
-use clap::Subcommand;
+use std::sync::Arc;
 
-use crate::cli::args::Common;
+use clap::{Args, Subcommand};
+use tokio::sync::watch;
+
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::project::{
+    ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of,
+    require_fixtures,
+};
+use crate::cli::remote::RemoteArgs;
+use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
-use generate::GenerateArgs;
+use crate::evaluation::{
+    EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices,
+    with_engine,
+};
+use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, list};
+use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
+use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
+use base::files::write_whole;
+use models::Prices;
+use report::{BankDraft, BankFile, GenerationReport};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
@@ -26,6 +43,238 @@ pub(crate) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     match command {
-        ProbesCommand::Generate(args) => generate::run(common, args, console),
+        ProbesCommand::Generate(args) => generate(common, args, console),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// Only these fixtures
+    pub(crate) fixtures: Vec<String>,
+    /// Use this model
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Replace existing banks; cached replies are reused
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<Exit, Failure> {
+    let GenerateArgs {
+        fixtures,
+        model,
+        force,
+        budget,
+    } = args;
+    let paths = project_paths_of(common)?;
+    require_fixtures(&paths, fixtures)?;
+    let wanted = choose_fixtures(&paths, fixtures, *force, console)?;
+    let select = SelectArgs {
+        fixtures: wanted,
+        model: model.clone(),
+        ..SelectArgs::default()
+    };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
+    let pipeline = open_project(common, &select, opening, console)?;
+    let generator = pipeline
+        .generators
+        .first()
+        .ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
+    let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
+    let models = [&generator.model].into_iter().chain(floor);
+    require_keys(models.clone())?;
+    let limits = limits_of(budget)?;
+    require_prices(
+        &limits,
+        models,
+        &Prices::new(pipeline.prices.clone()),
+        &pipeline.file,
+    )?;
+    let store = open_store(&pipeline.cache, console)?;
+    store.text(
+        crate::action::Digest::hash(generator.template.text()),
+        generator.template.text(),
+    );
+    let shared = RemoteArgs::default().connect(&pipeline.remote, console)?;
+    let mut run_log = RunLog::new(console);
+    let options = EngineOptions {
+        budget: Arc::new(Budget::new(limits)),
+        allow_weak_judge: true,
+        shared,
+        reports_access: !console.is_quiet,
+        generates: true,
+        stop: Some(run_log.screen.stop()),
+        ..EngineOptions::default()
+    };
+    let started = Started {
+        pipeline: &pipeline,
+        folder: None,
+        stages: Vec::new(),
+        budget: &options.budget,
+    };
+    let mut interrupted = false;
+    let mut show = |event: &Event<'_>| run_log.on_event(event);
+    let listening = Listening::new(&mut show);
+    let drafts = with_engine(
+        started,
+        &store,
+        &options,
+        &listening,
+        async |executor, options, stop| {
+            let work = Generation {
+                executor,
+                options,
+                stop: stop.clone(),
+                listening: &listening,
+            };
+            let drafts = work.draft_banks(generator).await;
+            interrupted = *stop.borrow() != StopRequest::No;
+            drafts
+        },
+    )?;
+    store.sync()?;
+    print_notices(&store, console);
+    let generator = generator.model.reference.to_string();
+    let banks = write_banks(&paths, drafts)?;
+    let report = GenerationReport {
+        generator,
+        run_log,
+        budget: &options.budget,
+        interrupted,
+        banks,
+    };
+    Ok(report::print(&report, console))
+}
+
+/// Writes the banks of those drafts that have one.
+fn write_banks(paths: &ProjectPaths, drafts: Vec<BankDraft>) -> Result<Vec<BankFile>, Failure> {
+    let mut banks = Vec::new();
+    for draft in drafts {
+        let path = paths.bank_of(&draft.fixture);
+        let existed = path.symlink_metadata().is_ok();
+        if let Some(text) = draft.bank_text()? {
+            write_whole(&path, text)?;
+        }
+        banks.push(BankFile {
+            path: paths.shown(&path),
+            existed,
+            draft,
+        });
+    }
+    Ok(banks)
+}
+
+/// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
+/// alone.
+fn choose_fixtures(
+    paths: &ProjectPaths,
+    named: &[String],
+    force: bool,
+    console: &Console,
+) -> Result<Vec<String>, Failure> {
+    let fixtures: Vec<&String> = if named.is_empty() {
+        paths.files.keys().collect()
+    } else {
+        named.iter().collect()
+    };
+    if force {
+        return Ok(fixtures.into_iter().cloned().collect());
+    }
+    let (taken, free): (Vec<&String>, Vec<&String>) = fixtures
+        .into_iter()
+        .partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
+    let names = list(taken.iter().map(|name| name.as_str()));
+    let hint = "--force replaces banks that exist";
+    match (named.is_empty(), taken.is_empty(), free.is_empty()) {
+        (false, false, _) => {
+            Err(Failure::input(format!("there is a bank already for {names}")).hinted(hint))
+        }
+        (true, true, true) => {
+            let hint = "`compeval fixture import LOG…` makes fixtures from session logs";
+            Err(Failure::input("there is no fixture to write probes for")
+                .hinted(hint)
+                .exiting(Exit::EmptySelection))
+        }
+        (true, false, true) => Err(Failure::input("every fixture has a bank")
+            .hinted(hint)
+            .exiting(Exit::EmptySelection)),
+        _ => {
+            if !taken.is_empty() {
+                console.note(&format!("left as they are: the banks of {names}"));
+            }
+            Ok(free.into_iter().cloned().collect())
+        }
+    }
+}
+
+struct Generation<'w, 'e, 'l> {
+    executor: &'w Executor<'e>,
+    options: &'w SchedulerOptions,
+    stop: watch::Receiver<StopRequest>,
+    listening: &'w Listening<'l>,
+}
+
+impl Generation<'_, '_, '_> {
+    /// One draft for each fixture: proposals of all points, then each probe without a context.
+    async fn draft_banks(self, generator: &Generator) -> Result<Vec<BankDraft>, EvaluationError> {
+        let pipeline: &Pipeline = self.executor.preparer.pipeline();
+        let mut tasks = Vec::new();
+        for (index, loaded) in pipeline.fixtures.iter().enumerate() {
+            let texts = FixtureTexts::new(FixtureIx(index), loaded);
+            for point in (0..loaded.points.len()).map(PointIx) {
+                tasks.push(generation(generator, &texts, point)?);
+            }
+        }
+        let mut outputs = self.ask(&tasks).await?.into_iter();
+        let drafts = pipeline.fixtures.iter().map(|loaded| {
+            BankDraft::new(loaded, outputs.by_ref().take(loaded.points.len()).collect())
+        });
+        let mut drafts: Vec<BankDraft> = drafts.collect();
+        self.mark_guessable(&mut drafts).await?;
+        Ok(drafts)
+    }
+
+    async fn mark_guessable(&self, drafts: &mut [BankDraft]) -> Result<(), EvaluationError> {
+        let mut tasks = Vec::new();
+        for draft in drafts.iter().filter(|draft| draft.is_whole()) {
+            for probe in draft.probes() {
+                let point = probe.point.map_or(1, |point| point.0);
+                let task = asking_without_context(
+                    self.executor.preparer.pipeline(),
+                    &draft.fixture,
+                    point,
+                    probe,
+                );
+                tasks.push(task?);
+            }
+        }
+        let mut answers = self.ask(&tasks).await?.into_iter();
+        for draft in drafts.iter_mut().filter(|draft| draft.is_whole()) {
+            draft.mark_guessable(&mut answers);
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, tasks: &[Task]) -> Result<Vec<Option<Output>>, EvaluationError> {
+        for task in tasks {
+            self.listening.report(&Event::Added {
+                stage: task.stage(),
+                cells: 1,
+            });
+        }
+        let mut listener = self.listening;
+        Ok(run_tasks(
+            self.executor,
+            self.options,
+            self.stop.clone(),
+            tasks,
+            &mut listener,
+        )
+        .await?)
     }
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
+use crate::cli::args::{
+    BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PartArgs, SELECTION, SelectArgs,
+};
 use crate::cli::failure::Failure;
-use crate::cli::part::PartArgs;
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, limits_of, open_request,
 };

@@ -5,7 +5,6 @@ mod finish;
 mod gate;
 mod offer;
 mod once;
-mod sample;
 mod watch;
 
 pub(super) use args::RunArgs;
@@ -18,26 +17,22 @@ use crate::cli::terminal::Console;
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     if args.sample {
-        return sample::run_sample(common);
+        return offer::run_sample(common);
     }
     if let Some(exit) = offer::offer_project(common, console)? {
         return Ok(exit);
     }
     if args.dry_run {
-        let source = plan::PlanSource {
+        let baseline = args.baseline(common, console)?;
+        let planned = plan::PlanArgs {
+            select: args.select.clone(),
+            part: args.part.clone(),
             remote: args.remote.clone(),
             offline: args.offline,
+            ..plan::PlanArgs::default()
         };
-        let (selection, baseline) = (&args.select, args.baseline(common, console)?);
-        let forecast = plan::plan_project(
-            common,
-            selection,
-            &args.part,
-            &source,
-            baseline.as_ref(),
-            console,
-        )?;
-        plan::print(&forecast, false, console);
+        let plan = plan::plan_project(common, &planned, baseline.as_ref(), console)?;
+        plan::print(&plan, false, console);
         return Ok(Exit::Done);
     }
     if args.watch {

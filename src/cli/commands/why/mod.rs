@@ -1,7 +1,6 @@
 //! `compeval why`: the chain behind a score.
 
 mod chain;
-mod subject;
 
 use std::collections::BTreeMap;
 
@@ -21,10 +20,9 @@ use crate::plan::{FailedAction, FindText, Reason, StaleCause};
 use crate::report::styled;
 use base::locale::{Locale, localized};
 use base::say;
-use chain::{ChainStep, StepState, chain_of};
+use chain::{ChainStep, ExplainedCell, StepState, chain_of};
 use sessions::transcript::Point;
 use store::cache::{CacheSnapshot, Lookup};
-use subject::ExplainedCell;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
