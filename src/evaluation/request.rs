@@ -7,10 +7,10 @@ use tokio::sync::watch;
 
 use crate::action::Stage;
 use crate::parts::PartNumber;
-use serde::Serialize;
 use crate::pipeline::{OpenRequest, Pipeline, Problems, find_pipeline};
 use crate::results::{Label, part_folders};
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
+use serde::Serialize;
 use store::remote::GivenRemote;
 
 /// What is to be evaluated, and how. The defaults of all fields except `project` are those of `compeval run` without
