@@ -32,32 +32,22 @@ pub struct PartNumber {
     of: NonZeroU32,
 }
 
-/// Why a text is not the number of a part.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PartFault {
-    #[error("expected I/N, as in 3/8")]
-    Form,
-    #[error("there is no part {index} of {of}: parts are numbered from 1 to {of}")]
-    Outside { index: u32, of: u32 },
-    #[error("the number of parts is from 1 to {}", PartNumber::MOST)]
-    Count,
-}
-
 impl PartNumber {
     /// The most parts of a run.
     pub const MOST: u32 = 10_000;
 
     /// # Errors
-    /// A number outside of 1 to `of`.
-    pub fn new(index: u32, of: u32) -> Result<PartNumber, PartFault> {
+    /// A number outside of 1 to `of`, or an `of` that is none: what was expected.
+    pub fn new(index: u32, of: u32) -> Result<PartNumber, String> {
+        let most = PartNumber::MOST;
         let count = NonZeroU32::new(of)
-            .filter(|of| of.get() <= PartNumber::MOST)
-            .ok_or(PartFault::Count)?;
+            .filter(|of| of.get() <= most)
+            .ok_or_else(|| format!("the number of parts is from 1 to {most}"))?;
         let inside = NonZeroU32::new(index).filter(|index| *index <= count);
-        Ok(PartNumber {
-            index: inside.ok_or(PartFault::Outside { index, of })?,
-            of: count,
-        })
+        let index = inside.ok_or_else(|| {
+            format!("there is no part {index} of {of}: parts are numbered from 1 to {of}")
+        })?;
+        Ok(PartNumber { index, of: count })
     }
 
     /// How many parts there are.
@@ -93,12 +83,13 @@ impl fmt::Display for PartNumber {
 }
 
 impl FromStr for PartNumber {
-    type Err = PartFault;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<PartNumber, PartFault> {
-        let (index, of) = text.split_once('/').ok_or(PartFault::Form)?;
-        let [index, of] = [index, of].map(|number| number.parse().map_err(|_| PartFault::Form));
-        PartNumber::new(index?, of?)
+    fn from_str(text: &str) -> Result<PartNumber, String> {
+        let numbers = text.split_once('/');
+        let numbers = numbers.and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        let (index, of) = numbers.ok_or("expected I/N, as in 3/8")?;
+        PartNumber::new(index, of)
     }
 }
 
@@ -225,10 +216,16 @@ mod tests {
     fn a_part_is_read_or_refused_by_what_is_wrong() {
         let read = |text: &str| text.parse::<PartNumber>();
         assert_eq!(read("3/8"), PartNumber::new(3, 8));
-        assert_eq!(read("9/8"), Err(PartFault::Outside { index: 9, of: 8 }));
-        assert_eq!(read("0/8"), Err(PartFault::Outside { index: 0, of: 8 }));
-        assert_eq!(read("1/0"), Err(PartFault::Count));
-        assert_eq!(read("1/10001"), Err(PartFault::Count));
+        let refused = |text| read(text).unwrap_err();
+        for outside in ["9/8", "0/8"] {
+            assert!(
+                refused(outside).starts_with("there is no part"),
+                "{outside}"
+            );
+        }
+        for count in ["1/0", "1/10001"] {
+            assert_eq!(refused(count), "the number of parts is from 1 to 10000");
+        }
         for odd in [
             "",
             "3",
@@ -240,7 +237,7 @@ mod tests {
             "3 / 8",
             "99999999999/8",
         ] {
-            assert_eq!(read(odd), Err(PartFault::Form), "{odd}");
+            assert_eq!(refused(odd), "expected I/N, as in 3/8", "{odd}");
         }
     }
 

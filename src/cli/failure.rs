@@ -100,6 +100,13 @@ impl From<Outcome> for Exit {
     }
 }
 
+/// A JSON file for people, as its text.
+pub(crate) fn json_file(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n")
+        .map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
+}
+
 /// The failure for `--json` with a flag whose output is something else.
 pub(crate) fn not_as_json(flag: &str) -> Failure {
     Failure::input(format!("{flag} prints no JSON: leave out --json"))

@@ -22,8 +22,6 @@ use store::cache::{CacheSnapshot, Store};
 pub(crate) struct ProjectOptions {
     /// As strictly as `check` does.
     pub(crate) strict: bool,
-    /// Whether calls will be made.
-    pub(crate) needs_keys: bool,
     /// Whether neither banks nor fixtures are needed.
     pub(crate) without_banks: bool,
     /// Processes that share the providers' limits.
@@ -104,12 +102,12 @@ pub(crate) fn open_request(
         },
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
-        needs_keys: opening.needs_keys,
         planted: select.planted,
         spans: select.points,
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
         sharers: opening.sharers,
+        ..OpenRequest::default()
     })
 }
 

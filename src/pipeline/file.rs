@@ -30,6 +30,11 @@ pub(super) fn value<T: Clone>(written: &Option<Located<T>>) -> Option<T> {
     written.as_ref().map(|written| written.value.clone())
 }
 
+/// The items of a list, or the tables of a stage; none if it is not written.
+pub(super) fn items<T>(written: &Option<Located<Vec<Located<T>>>>) -> &[Located<T>] {
+    written.as_ref().map_or(&[], |list| &list.value)
+}
+
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
 pub(crate) struct Located<T> {

@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use super::file::tables::{Appendix, CompressTable, ModelKeys, ProgramKeys, TailValue};
+use super::file::tables::{
+    Appendix, CompressTable, ModelKeys, ProgramKeys, TailValue, strategy_place,
+};
 use super::file::{Located, value};
 use super::problem::{list, suggest};
 use super::programs;
@@ -281,14 +283,9 @@ fn rule(
     if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune)
         && table.value.target_tokens.is_none()
     {
-        let place = table
-            .value
-            .strategy
-            .as_ref()
-            .map_or(&table.place, |strategy| &strategy.place);
         let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
         context.error(
-            place,
+            strategy_place(table),
             format!("the strategy `{}` needs `target_tokens`", rule.name()),
             help,
         );

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::file::tables::{
-    AnswerTable, CompressTable, Declared, GateTable, PipelineTable, PlantedTable,
+    AnswerTable, CompressTable, Declared, GateTable, PipelineTable, PlantedTable, strategy_place,
 };
-use super::file::{Located, value};
+use super::file::{Located, ReadToml, items as tables, value};
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
@@ -421,11 +421,7 @@ impl ProjectLoader<'_> {
         answerers: &[Answerer],
     ) -> (Vec<Method>, Vec<Vec<AnswererIx>>) {
         let all = tables(&self.declared.compress);
-        let names: Vec<&str> = all
-            .iter()
-            .filter_map(|t| t.value.name.as_ref())
-            .map(|name| name.value.as_str())
-            .collect();
+        let names: Vec<&str> = all.iter().filter_map(|table| table.value.name()).collect();
         report_unknown(
             "--methods",
             "method",
@@ -470,16 +466,9 @@ impl ProjectLoader<'_> {
         answerers: &[Answerer],
     ) -> Vec<AnswererIx> {
         let declared = tables(&self.declared.answer);
-        let names: Vec<&str> = declared
-            .iter()
-            .filter_map(|t| t.value.name.as_ref())
-            .map(|n| n.value.as_str())
-            .collect();
-        let place = table
-            .value
-            .strategy
-            .as_ref()
-            .map_or(&table.place, |strategy| &strategy.place);
+        let names = declared.iter().filter_map(|table| table.value.name());
+        let names: Vec<&str> = names.collect();
+        let place = strategy_place(table);
         let mut method_answerers = Vec::new();
         for name in methods::declared_answerers(context, &table.value, &names) {
             // A declared answerer that is missing here had errors, already reported.
@@ -503,13 +492,8 @@ impl ProjectLoader<'_> {
         table: &Located<CompressTable>,
     ) {
         let written = self.table().judge_context.as_ref();
-        let strategy_place = table
-            .value
-            .strategy
-            .as_ref()
-            .map_or(&table.place, |strategy| &strategy.place);
         let place = written
-            .map_or(strategy_place, |judge_context| &judge_context.key)
+            .map_or(strategy_place(table), |judge_context| &judge_context.key)
             .clone();
         let message = format!(
             "judge_context = true does not go with the opaque method `{}`",
@@ -580,8 +564,3 @@ fn open_book_answerers(
 
 /// The variable that carries a summary from one point to the next.
 const PREVIOUS_SUMMARY: &str = "previous_summary";
-
-/// The tables of a stage; none if it is not declared.
-fn tables<T>(declared: &Option<Located<Vec<Located<T>>>>) -> &[Located<T>] {
-    declared.as_ref().map_or(&[], |tables| &tables.value)
-}

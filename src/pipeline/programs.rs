@@ -6,8 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::file::tables::{CompressTable, ProgramKeys, ProtocolName, RecoveryTable};
-use super::file::{Located, StringList, value};
+use super::file::tables::{
+    CompressTable, ProgramKeys, ProtocolName, RecoveryTable, strategy_place,
+};
+use super::file::{Located, StringList, items, value};
 use super::problem::Problem;
 use super::secrets::{is_key, is_variable};
 use super::sources::{Pattern, describe_error, out_of_bounds};
@@ -27,12 +29,7 @@ pub(super) fn command(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<CommandSpec> {
-    let place = table
-        .value
-        .strategy
-        .as_ref()
-        .map_or(&table.place, |strategy| &strategy.place);
-    let spec = program(context, &table.value.program, place)?;
+    let spec = program(context, &table.value.program, strategy_place(table))?;
     let model = table.value.ask.model.as_ref();
     Some(CommandSpec {
         // The program resolves it: it need not be a model that compeval knows.
@@ -58,9 +55,9 @@ fn program(
     keys: &ProgramKeys,
     place: &Range<usize>,
 ) -> Option<CommandSpec> {
-    let argv = argv(context, keys.command.as_ref(), place)?;
-    reject_keys(context, keys.command.as_ref());
-    warn_of_missing_program(context, keys.command.as_ref());
+    let argv = argv(context, &keys.command, place)?;
+    reject_keys(context, items(&keys.command));
+    warn_of_missing_program(context, items(&keys.command));
     if keys.inputs.is_none() {
         warn_of_missing_inputs(context, place);
     }
@@ -68,9 +65,9 @@ fn program(
         argv,
         model: None,
         folder: context.reader.folder().to_path_buf(),
-        environment: environment(context, keys.env.as_ref()),
+        environment: environment(context, items(&keys.env)),
         secrets: secrets(context, keys),
-        files: input_files(context, keys.inputs.as_ref()),
+        files: input_files(context, items(&keys.inputs)),
         identity: value(&keys.identity),
         deterministic: value(&keys.deterministic).unwrap_or(false),
         protocol: Protocol::One,
@@ -81,12 +78,10 @@ fn program(
 /// The program and its arguments. `place` is where a table without them says that it needs some.
 fn argv(
     context: &mut ValidationContext<'_>,
-    written: Option<&Located<StringList>>,
+    written: &Option<Located<StringList>>,
     place: &Range<usize>,
 ) -> Option<Vec<String>> {
-    let argv = written
-        .map(|argv| argv.value.as_slice())
-        .unwrap_or_default();
+    let argv = items(written);
     if argv
         .first()
         .is_some_and(|program| !program.value.trim().is_empty())
@@ -96,7 +91,7 @@ fn argv(
     let help =
         "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
     context.error(
-        written.map_or(place, |argv| &argv.place),
+        written.as_ref().map_or(place, |argv| &argv.place),
         "the strategy `command` needs a program to run",
         help,
     );
@@ -154,11 +149,8 @@ fn usual_workers() -> NonZeroU32 {
 }
 
 /// A missing program is only a warning, since cached outputs do not need it.
-fn warn_of_missing_program(
-    context: &mut ValidationContext<'_>,
-    argv: Option<&Located<StringList>>,
-) {
-    let Some(program) = argv.and_then(|argv| argv.value.first()) else {
+fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: &[Located<String>]) {
+    let Some(program) = argv.first() else {
         return;
     };
     let is_here = match (program.value.contains('/'), (context.environment)("PATH")) {
@@ -182,13 +174,10 @@ fn warn_of_missing_program(
 /// The declared files with the digests of their contents, sorted by path, each once.
 fn input_files(
     context: &mut ValidationContext<'_>,
-    inputs: Option<&Located<StringList>>,
+    inputs: &[Located<String>],
 ) -> Vec<(String, Digest)> {
     let mut paths: Vec<(String, Range<usize>)> = Vec::new();
-    for item in inputs
-        .map(|inputs| inputs.value.as_slice())
-        .unwrap_or_default()
-    {
+    for item in inputs {
         let folder = context.reader.folder();
         match Pattern::new(&item.value) {
             Err(why) => context.error(
@@ -268,11 +257,8 @@ fn digest_file(
 /// The variables that `names` lists. A word that cannot name one is reported.
 fn variables(
     context: &mut ValidationContext<'_>,
-    names: Option<&Located<StringList>>,
+    names: &[Located<String>],
 ) -> Vec<Located<String>> {
-    let names = names
-        .map(|names| names.value.as_slice())
-        .unwrap_or_default();
     let (good, bad): (Vec<_>, Vec<_>) = names
         .iter()
         .cloned()
@@ -287,7 +273,7 @@ fn variables(
 /// The declared variables with the digests of their values, sorted by name, each once.
 fn environment(
     context: &mut ValidationContext<'_>,
-    names: Option<&Located<StringList>>,
+    names: &[Located<String>],
 ) -> Vec<(String, Option<Digest>)> {
     let read = context.environment;
     let named = variables(context, names).into_iter();
@@ -302,13 +288,9 @@ fn environment(
 /// The variables whose values no cache key may depend on, sorted, each once. One that is not set is reported like the
 /// missing key of a provider.
 fn secrets(context: &mut ValidationContext<'_>, keys: &ProgramKeys) -> Vec<String> {
-    let hashed = keys
-        .env
-        .as_ref()
-        .map(|env| env.value.as_slice())
-        .unwrap_or_default();
+    let hashed = items(&keys.env);
     let mut names = Vec::new();
-    for name in variables(context, keys.secrets.as_ref()) {
+    for name in variables(context, items(&keys.secrets)) {
         if hashed.iter().any(|other| other.value == name.value) {
             let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
             context.error(
@@ -340,8 +322,7 @@ fn secrets(context: &mut ValidationContext<'_>, keys: &ProgramKeys) -> Vec<Strin
 }
 
 /// Rejects a key among the arguments: it would be in the cache key, the manifest and the list of processes.
-fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
-    let words = argv.map(|argv| argv.value.as_slice()).unwrap_or_default();
+fn reject_keys(context: &mut ValidationContext<'_>, words: &[Located<String>]) {
     for (at, argument) in words.iter().enumerate() {
         let before = at
             .checked_sub(1)

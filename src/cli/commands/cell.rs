@@ -286,36 +286,18 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
     let Some(fixture) = design.fixture(&args.fixture) else {
-        let known = design
-            .fixtures
-            .iter()
-            .map(|fixture| fixture.name.as_str())
-            .collect();
+        let known = design.fixtures.iter().map(|known| known.name.as_str());
         return Err(unknown_name(manifest, "fixture", &args.fixture, known));
     };
-    let methods: Vec<&str> = design
-        .methods
-        .iter()
-        .map(|method| method.name.as_str())
-        .collect();
-    if let Some(method) = args
-        .method
-        .as_deref()
-        .filter(|method| !methods.contains(method))
-    {
-        return Err(unknown_name(manifest, "method", method, methods));
+    let methods = || design.methods.iter().map(|known| known.name.as_str());
+    let is_unknown = |method: &&str| !methods().any(|known| known == *method);
+    if let Some(method) = args.method.as_deref().filter(is_unknown) {
+        return Err(unknown_name(manifest, "method", method, methods()));
     }
-    let probes: Vec<&str> = fixture
-        .probes
-        .iter()
-        .map(|probe| probe.id.as_str())
-        .collect();
-    if let Some(probe) = args
-        .probe
-        .as_deref()
-        .filter(|probe| !probes.contains(probe))
-    {
-        return Err(unknown_name(manifest, "probe", probe, probes));
+    let probes = || fixture.probes.iter().map(|known| known.id.as_str());
+    let is_unknown = |probe: &&str| !probes().any(|known| known == *probe);
+    if let Some(probe) = args.probe.as_deref().filter(is_unknown) {
+        return Err(unknown_name(manifest, "probe", probe, probes()));
     }
     if args.open
         && design
@@ -332,7 +314,12 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     check_numbers(manifest, fixture, args)
 }
 
-fn unknown_name(manifest: &Manifest, what: &str, name: &str, known: Vec<&str>) -> Failure {
+fn unknown_name<'n>(
+    manifest: &Manifest,
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+) -> Failure {
     let message = format!("the result set `{}` has no {what} `{name}`", manifest.label);
     Failure::input(message).hinted(suggest(name, known))
 }

@@ -486,3 +486,9 @@ pub(crate) fn read(
     }
     Some(declared)
 }
+
+/// Where a table says how it compresses, or else where it begins.
+pub(in crate::pipeline) fn strategy_place(table: &Located<CompressTable>) -> &Range<usize> {
+    let strategy = table.value.strategy.as_ref();
+    strategy.map_or(&table.place, |strategy| &strategy.place)
+}

@@ -16,6 +16,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::entries::EntryLookup;
 use crate::pipeline::{Pipeline, ProjectPaths};
 use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
@@ -147,16 +148,17 @@ fn choose<L: Lookup>(
 ) -> Result<PruneCandidates, Failure> {
     let filter = EntryFilter::new(CacheFilter {
         older_than: args.older_than.clone(),
+        remote: args.remote.clone(),
         ..CacheFilter::default()
     })?;
     let mut records = lookup.records();
     records.retain(|record| {
-        let origin = || lookup.header(record).ok().and_then(|header| header.origin);
-        filter.admits(record)
-            && args
-                .remote
-                .as_ref()
-                .is_none_or(|remote| origin() == Some(remote.to_string()))
+        let is_named = || {
+            lookup
+                .meta(record)
+                .is_ok_and(|meta| filter.admits_names(&meta))
+        };
+        filter.admits(record) && (args.remote.is_none() || is_named())
     });
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;

@@ -193,7 +193,7 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
     Ok(files)
 }
 
-/// The sessions of all files.
+/// The sessions of one file or of all.
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
@@ -222,18 +222,13 @@ fn read_all(
     });
     bar.finish_and_clear();
     let mut found = ReadSessions::default();
-    for (file, findings) in files.iter().zip(read) {
+    for findings in read {
         match findings {
             Ok(None) => found.others += 1,
             Err(problem) => found.problems.push(problem),
             Ok(Some(read)) => {
-                found
-                    .problems
-                    .extend(read.losses.iter().map(ImportIssue::to_string));
-                let sessions = read.sessions.into_iter();
-                found
-                    .sessions
-                    .extend(sessions.map(|session| (file.path().display().to_string(), session)));
+                found.problems.extend(read.problems);
+                found.sessions.extend(read.sessions);
                 found.steps.extend(read.steps);
                 found.guarded.extend(read.guarded);
             }
@@ -267,34 +262,21 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
     bar
 }
 
-/// The sessions of a file, and the places that could not be read.
-struct FileFindings {
-    sessions: Vec<SessionFindings>,
-    steps: Vec<Result<SessionSteps, LeftOutSession>>,
-    guarded: Vec<Report>,
-    losses: Vec<ImportIssue>,
-}
-
-impl FileFindings {
-    fn new(file: &Path, log: ImportedLog) -> FileFindings {
-        let analysed = log
-            .conversations
-            .iter()
-            .filter(|_| log.format.is_observed());
-        let file = file.display().to_string();
-        let steps = log
-            .conversations
-            .iter()
-            .map(|conversation| SessionSteps::new(&file, conversation, log.format));
-        let guarded = analysed.clone().flat_map(guarded);
-        FileFindings {
-            guarded: guarded.collect(),
-            sessions: analysed
-                .map(|conversation| observe(conversation, log.format))
-                .collect(),
-            steps: steps.collect(),
-            losses: log.losses,
-        }
+/// What is in a log, and the places in it that could not be read.
+fn findings(file: &Path, log: ImportedLog) -> ReadSessions {
+    let name = file.display().to_string();
+    let conversations = || log.conversations.iter();
+    let analysed = || conversations().filter(|_| log.format.is_observed());
+    ReadSessions {
+        sessions: analysed()
+            .map(|conversation| (name.clone(), observe(conversation, log.format)))
+            .collect(),
+        steps: conversations()
+            .map(|conversation| SessionSteps::new(&name, conversation, log.format))
+            .collect(),
+        guarded: analysed().flat_map(guarded).collect(),
+        others: 0,
+        problems: log.losses.iter().map(ImportIssue::to_string).collect(),
     }
 }
 
@@ -347,7 +329,7 @@ fn read_findings(
     log: &Log,
     formats: &[Format],
     given: Option<Format>,
-) -> Result<Option<FileFindings>, String> {
+) -> Result<Option<ReadSessions>, String> {
     let read = match log {
         Log::File(file) => read_session(file, formats, given),
         Log::Events { .. } if formats.contains(&Format::OpenHands) => {
@@ -358,7 +340,7 @@ fn read_findings(
     match read {
         Ok(None) => Ok(None),
         Err(error) => Err(chain(&error)),
-        Ok(Some(found)) => Ok(Some(FileFindings::new(log.path(), found))),
+        Ok(Some(found)) => Ok(Some(findings(log.path(), found))),
     }
 }
 

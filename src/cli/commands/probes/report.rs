@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::cli::failure::{Exit, Failure, budget_message};
+use crate::cli::failure::{Exit, Failure, budget_message, json_file};
 use crate::cli::format::{Noun, cost, count, probe_type};
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
@@ -391,9 +391,7 @@ impl BankDraft {
             probes,
             extra: serde_json::Map::new(),
         };
-        let text = serde_json::to_string_pretty(&bank);
-        text.map(|text| Some(text + "\n"))
-            .map_err(|error| Failure::error(format!("failed to write JSON: {error}")))
+        json_file(&bank).map(Some)
     }
 }
 

@@ -146,26 +146,16 @@ struct PartRunJson<'m> {
 
 /// Prints failures, cost, and the command that merges.
 pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    let Manifest {
-        label,
-        part,
-        outcome,
-        requests_sent,
-        usd,
-        wall_s,
-        ..
-    } = manifest;
-    let (part, outcome, requests_sent, usd, wall_s) =
-        (*part, *outcome, *requests_sent, *usd, *wall_s);
+    let label = &manifest.label;
     let path = folder.path().display().to_string();
     console.json(&PartRunJson {
         label,
-        part,
+        part: manifest.part,
         folder: path.clone(),
-        outcome,
-        requests_sent,
-        usd,
-        wall_s,
+        outcome: manifest.outcome,
+        requests_sent: manifest.requests_sent,
+        usd: manifest.usd,
+        wall_s: manifest.wall_s,
     });
     print_failures(&manifest.failures, SHOWN_CAUSES, console);
     if console.is_quiet || console.is_json {
@@ -174,14 +164,15 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     unused_line(manifest)
         .into_iter()
         .for_each(|line| console.print(&line));
-    let number = part.map(|part| part.to_string()).unwrap_or_default();
+    let number = manifest.part.map(|part| part.to_string());
+    let number = number.unwrap_or_default();
     console.print(&format!(
         "{} · {}",
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
         totals(manifest)
     ));
     console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
-    let next = match outcome {
+    let next = match manifest.outcome {
         Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
         _ => format!("compeval run --label {label} --part {number}"),
     };
