@@ -76,7 +76,7 @@ pub enum OpenError {
     Problems(Problems),
     /// Nothing is wrong, and nothing is selected. Exit code 4.
     #[error("{0}")]
-    Empty(Problem),
+    Empty(Box<Problem>),
 }
 
 /// Reads and checks everything that `request` names.
@@ -178,7 +178,7 @@ impl ProjectLoader<'_> {
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
         if !has_cells && !self.request.without_banks {
             let empty = select::nothing_selected(&self.request.selection, &without_bank);
-            return Err(OpenError::Empty(empty));
+            return Err(OpenError::Empty(Box::new(empty)));
         }
         let pipeline = Pipeline {
             fixtures,

@@ -2,7 +2,6 @@
 
 mod args;
 mod finish;
-mod gate;
 mod offer;
 mod once;
 mod watch;

@@ -2,7 +2,6 @@
 
 use super::args::RunArgs;
 use super::finish;
-use super::gate::gate;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::given;
@@ -89,7 +88,7 @@ pub(super) fn conclude(
             exit
         });
     }
-    Ok(exit.and(gate(args, &summary, console)))
+    Ok(exit.and(finish::gate(args, &summary, console)))
 }
 
 /// Warns if the results were not published under the label.
