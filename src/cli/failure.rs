@@ -14,7 +14,7 @@ use base::files::{FileError, Shortage, system_words};
 use base::text::shell_word;
 use base::units::Usd;
 use store::cache::CacheError;
-use store::remote::{RemoteError, SettingsError};
+use store::remote::RemoteError;
 
 /// What a command exits with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -361,7 +361,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         EvaluationError::NoSelftest { url, .. } => {
             format!("`compeval judge selftest --remote {url}` asks them once, for all parts")
         }
-        EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
+        EvaluationError::Remote(RemoteError::ReadOnly) => {
             "--remote-mode read writes nothing".to_owned()
         }
         error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),

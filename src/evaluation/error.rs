@@ -11,7 +11,7 @@ use base::files::FileError;
 use base::units::{Tokens, Usd};
 use models::ModelRef;
 use store::cache::CacheError;
-use store::remote::{RemoteError, SettingsError};
+use store::remote::RemoteError;
 
 /// The longest reply of a model, with its cost.
 #[derive(Clone, Debug)]
@@ -76,8 +76,6 @@ pub enum EvaluationError {
     Cache(#[from] CacheError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(transparent)]
-    RemoteSettings(#[from] SettingsError),
     #[error(transparent)]
     Remote(#[from] RemoteError),
     /// An action cannot be prepared.

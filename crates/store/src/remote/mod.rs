@@ -20,9 +20,9 @@ mod url;
 
 pub use entries::RemoteEntries;
 pub use object::RemoteKey;
-pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings, SettingsError};
+pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings};
 pub use shared::{Exchanged, Found, SharedCache};
-pub use url::{BucketUrl, RemoteUrl, StoreKind, UrlError};
+pub use url::RemoteUrl;
 
 use std::fmt;
 
@@ -66,6 +66,9 @@ pub enum RemoteError {
     /// A setting in the environment is missing or wrong.
     #[error("{url} cannot be used: {what}")]
     Setup { url: String, what: String },
+    /// It is to be written, which it cannot be.
+    #[error("a web server is only read; write to the folder or bucket that it serves")]
+    ReadOnly,
     #[error(
         "this compeval was built without object stores, so {_0} cannot be used; the released programs have them, and so \
          has `cargo install compeval --features object-stores`"

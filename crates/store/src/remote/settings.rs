@@ -4,6 +4,7 @@
 //! the mode come only from flags and the environment. Elsewhere the pipeline is the user's own, and flags and environment
 //! replace single settings of it.
 
+use super::RemoteError;
 use super::object::RemoteKey;
 use super::url::RemoteUrl;
 use base::named_enum;
@@ -69,14 +70,6 @@ impl RemoteSettings {
     }
 }
 
-/// Settings that do not fit together.
-#[allow(missing_docs, reason = "each message says it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    #[error("a web server is only read; write to the folder or bucket that it serves")]
-    ReadOnly,
-}
-
 impl GivenRemote {
     /// Where the remote is, if there is one.
     pub fn place<'s>(&'s self, declared: &'s DeclaredRemote) -> Option<&'s RemoteUrl> {
@@ -94,17 +87,14 @@ impl GivenRemote {
     ///
     /// # Errors
     /// If a remote is to be written that is only read.
-    pub fn resolve(
-        self,
-        declared: &DeclaredRemote,
-    ) -> Result<Option<RemoteSettings>, SettingsError> {
+    pub fn resolve(self, declared: &DeclaredRemote) -> Result<Option<RemoteSettings>, RemoteError> {
         let Some(url) = self.place(declared).cloned() else {
             return Ok(None);
         };
         let declared = declared.mode.filter(|_| !self.is_ci);
         let mode = self.mode.or(declared).unwrap_or_default();
         if mode == RemoteMode::Write && url.is_read_only() {
-            return Err(SettingsError::ReadOnly);
+            return Err(RemoteError::ReadOnly);
         }
         let key = self.key;
         Ok(Some(RemoteSettings { url, mode, key }))
@@ -164,7 +154,7 @@ mod tests {
             url: url("https://host/x"),
             ..GivenRemote::default()
         };
-        assert_eq!(web.resolve(&declared).unwrap_err(), SettingsError::ReadOnly);
+        assert_eq!(web.resolve(&declared).unwrap_err(), RemoteError::ReadOnly);
         let nothing = GivenRemote::default().resolve(&DeclaredRemote::default());
         assert!(nothing.unwrap().is_none());
     }

@@ -1,10 +1,11 @@
 //! The URL of a remote.
 
-use base::named_enum;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use base::named_enum;
 
 /// Where a remote is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,24 +41,15 @@ named_enum! {
     }
 }
 
-/// Why a text is not the URL of a remote. The texts do not repeat it: it may contain credentials.
-#[allow(missing_docs, reason = "each message says it")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UrlError {
-    #[error(
-        "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
-         which is only read"
-    )]
-    Scheme,
-    #[error("credentials do not belong in the URL of a remote; set them in the environment")]
-    Credentials,
-    #[error("a folder needs an absolute path: fs:///srv/compeval")]
-    Relative,
-    #[error("expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`")]
-    Bucket,
-    #[error("http:// is for servers of this machine alone; use https://")]
-    PlainHttp,
-}
+// Why a text is not the URL of a remote. The texts do not repeat it: it may contain credentials.
+const SCHEME: &str = "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
+     which is only read";
+const CREDENTIALS: &str =
+    "credentials do not belong in the URL of a remote; set them in the environment";
+const RELATIVE: &str = "a folder needs an absolute path: fs:///srv/compeval";
+const BUCKET: &str =
+    "expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`";
+const PLAIN_HTTP: &str = "http:// is for servers of this machine alone; use https://";
 
 impl RemoteUrl {
     /// Whether nothing can be written to it.
@@ -67,13 +59,14 @@ impl RemoteUrl {
 }
 
 impl FromStr for RemoteUrl {
-    type Err = UrlError;
-    fn from_str(text: &str) -> Result<RemoteUrl, UrlError> {
-        let (scheme, rest) = text.trim().split_once("://").ok_or(UrlError::Scheme)?;
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<RemoteUrl, &'static str> {
+        let (scheme, rest) = text.trim().split_once("://").ok_or(SCHEME)?;
         match scheme {
             "fs" if rest.starts_with('/') => return Ok(RemoteUrl::Folder(PathBuf::from(rest))),
-            "fs" => return Err(UrlError::Relative),
-            _ if rest.contains(['@', '?', '#']) => return Err(UrlError::Credentials),
+            "fs" => return Err(RELATIVE),
+            _ if rest.contains(['@', '?', '#']) => return Err(CREDENTIALS),
             _ => {}
         }
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -87,7 +80,7 @@ impl FromStr for RemoteUrl {
             .find(|store| store.name() == scheme)
         {
             if host.is_empty() || !is_plain(host) || !is_safe {
-                return Err(UrlError::Bucket);
+                return Err(BUCKET);
             }
             return Ok(RemoteUrl::Bucket(BucketUrl {
                 store,
@@ -101,16 +94,16 @@ impl FromStr for RemoteUrl {
                 .parse()
                 .is_ok_and(|address: Ipv4Addr| address.is_loopback());
         match scheme {
-            "http" if !is_near => Err(UrlError::PlainHttp),
+            "http" if !is_near => Err(PLAIN_HTTP),
             "http" | "https" if name.is_empty() || host.chars().any(char::is_whitespace) => {
-                Err(UrlError::Scheme)
+                Err(SCHEME)
             }
             "http" | "https" => Ok(RemoteUrl::Web(
                 format!("{scheme}://{host}/{path}")
                     .trim_end_matches('/')
                     .to_owned(),
             )),
-            _ => Err(UrlError::Scheme),
+            _ => Err(SCHEME),
         }
     }
 }
@@ -164,9 +157,9 @@ mod tests {
             "s3://bucket/x?X-Amz-Signature=1",
             "https://me:secret@host/x",
         ] {
-            assert_eq!(refused(text), UrlError::Credentials);
+            assert_eq!(refused(text), CREDENTIALS);
         }
-        assert_eq!(refused("fs://srv/cache"), UrlError::Relative);
+        assert_eq!(refused("fs://srv/cache"), RELATIVE);
         for text in [
             "s3://",
             "s3:///x",
@@ -174,13 +167,13 @@ mod tests {
             "gs://bucket/a//b",
             "az://a b",
         ] {
-            assert_eq!(refused(text), UrlError::Bucket, "{text}");
+            assert_eq!(refused(text), BUCKET, "{text}");
         }
         for text in ["http://example.com/x", "http://127.example.com/x"] {
-            assert_eq!(refused(text), UrlError::PlainHttp);
+            assert_eq!(refused(text), PLAIN_HTTP);
         }
         for text in ["/srv/cache", "ftp://host/x", "", "https:///x"] {
-            assert_eq!(refused(text), UrlError::Scheme);
+            assert_eq!(refused(text), SCHEME);
         }
     }
 }
