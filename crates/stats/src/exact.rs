@@ -95,7 +95,7 @@ fn failure_rate(failed: usize, chains: usize) -> f64 {
 }
 
 /// P(as many failures or more on the judged side | the failures of each cluster), from 0 to 1.
-pub fn excess_failures_p(clusters: &[FailureCounts]) -> f64 {
+pub(super) fn excess_failures_p(clusters: &[FailureCounts]) -> f64 {
     let failed: usize = clusters
         .iter()
         .map(|counts| counts.failed.min(counts.chains))

@@ -51,7 +51,7 @@ pub use center::{
     MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd,
 };
 pub use components::{Component, Components, NoComponent, components};
-pub use exact::{FailureCounts, FailureTest, RiseTest, excess_failures_p, failure_tests};
+pub use exact::{FailureCounts, FailureTest, RiseTest, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{
     Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share,

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::exact::excess_failures_p;
 use super::*;
 
 /// Scores with gaps, as items × runs.
