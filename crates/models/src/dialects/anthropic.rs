@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::conversation::{
+    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
+    write_body,
+};
 use super::endings::{Ending, Said, ending};
 use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
-use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
@@ -128,7 +130,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     Ok(HttpRequest {
         path: messages_path(&spec.base_url),
         headers,
-        body: super::write_body(&body(call, conversation))?,
+        body: write_body(&body(call, conversation))?,
     })
 }
 

@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::conversation::{
+    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
+    service_tier, write_body,
+};
 use super::endings::Said;
 use super::json::{
     Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
     word,
 };
-use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, call_id, fit};
@@ -116,13 +118,13 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             .map(|_| "none"),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
-        service_tier: super::service_tier(call),
+        service_tier: service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| vendor),
     };
     Ok(HttpRequest {
         path: "/chat/completions",
         headers: Vec::new(),
-        body: super::write_body(&body)?,
+        body: write_body(&body)?,
     })
 }
 

@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
+use super::conversation::{
+    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
+    service_tier, write_body,
+};
 use super::endings::Said;
 use super::json::{
     Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
     word,
 };
-use super::{BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
 use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
@@ -98,7 +100,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
     let generate = call.operation != Operation::Compact;
-    super::write_body(&ResponsesRequest {
+    write_body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
         stream: generate.then_some(false),
@@ -123,7 +125,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
             .map(|_| "none"),
         // The vendor stores no reasoning, so it must go back with the next step.
         include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
-        service_tier: super::service_tier(call),
+        service_tier: service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
 }

@@ -45,6 +45,6 @@ pub use lookup::{Layered, Lookup, StoredReply};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
 pub use maintenance::without_room::prune_without_room;
-pub use packs::{BatchNonce, BatchStep, StepLog};
+pub use packs::frame::{BatchNonce, BatchStep, StepLog};
 pub use snapshot::CacheSnapshot;
 pub use store::Store;

@@ -12,7 +12,7 @@ use super::maintenance::verify::{self, DamageReport};
 use super::packs::PackFiles;
 use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::key_prefix;
-use super::packs::{BatchNonce, BatchStep, StepLog};
+use super::packs::frame::{BatchNonce, BatchStep, StepLog};
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
 

@@ -28,7 +28,7 @@ use super::maintenance::{self, PruneCounts};
 use super::packs::compress_body;
 use super::packs::folder::{self, FolderKind, Layout};
 use super::packs::frame::{self, EncodedBody, FrameHeader, KeyPrefix, key_prefix};
-use super::packs::{BatchNonce, BatchStep, StepLog};
+use super::packs::frame::{BatchNonce, BatchStep, StepLog};
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};

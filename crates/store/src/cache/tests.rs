@@ -13,7 +13,7 @@ use super::index::Index;
 use super::packs::frame::{
     self, EncodedBody, FrameContent, FrameHeader, FrameHeaderError, PackHeader,
 };
-use super::packs::{BatchNonce, BatchStep};
+use super::packs::frame::{BatchNonce, BatchStep};
 use super::packs::{compress_body, decode_body};
 use super::writing::active_pack::ActivePack;
 use super::{CacheSnapshot, Lookup, ModelNames, StepLog, Store};

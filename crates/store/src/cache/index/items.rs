@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::entry::{Record, RemovalReason};
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::cache::packs::frame::KeyPrefix;
-use crate::cache::packs::{BatchNonce, BatchStep};
+use crate::cache::packs::frame::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
 
 /// The first bytes of the digest of a place. Explanations depend on what is stored under it, outputs do not.

@@ -24,8 +24,8 @@ use crate::cache::entry::{
 };
 use crate::cache::error::{CacheError, Damage, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
+use crate::cache::packs::frame::{BatchNonce, BatchStep};
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
-use crate::cache::packs::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
 use base::files::sync_folder;
 use base::guarded;

@@ -17,7 +17,7 @@ use crate::cache::error::CacheError;
 use crate::cache::index::Index;
 use crate::cache::index::scan::scan;
 use crate::cache::packs::frame::{self, FrameContent, FrameHeader};
-use crate::cache::packs::{BatchNonce, BatchStep};
+use crate::cache::packs::frame::{BatchNonce, BatchStep};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::ActivePack;

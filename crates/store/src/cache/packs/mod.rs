@@ -1,28 +1,22 @@
 //! Packs, the source of truth: append-only files of self-describing frames, in a locked folder. This file reads single
-//! frames, scans frame headers, compresses bodies, and names the recorded steps of batches, whose frames no prune removes
-//! while a batch is open.
+//! frames, scans frame headers, and compresses bodies.
 
 pub(super) mod folder;
 pub(super) mod frame;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::fs::File;
 use std::io;
-use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::StoredReply;
-use crate::digest::{ActionKey, Digest, DigestBuilder};
+use crate::digest::{ActionKey, Digest};
 use base::guarded;
 use base::redaction::redact_bytes;
 use folder::Layout;
@@ -491,67 +485,4 @@ impl<'a> PackScanner<'a> {
         self.position = self.len;
         Ok(PackItem::Torn { from, what })
     }
-}
-
-/// Identifies a batch before the vendor has named it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct BatchNonce([u8; 12]);
-
-impl BatchNonce {
-    /// A nonce that no other batch has, made from the time, this process and the actions.
-    pub fn new(created: u64, keys: impl Iterator<Item = ActionKey>) -> BatchNonce {
-        let mut builder = DigestBuilder::new("compeval batch v1");
-        builder.field("created", created.to_le_bytes());
-        builder.field("process", std::process::id().to_le_bytes());
-        builder.field("time", base::clock::now().as_nanosecond().to_le_bytes());
-        for key in keys {
-            builder.field("key", key.0.0);
-        }
-        let Digest([a, b, c, d, e, f, g, h, i, j, k, l, ..]) = builder.finish();
-        BatchNonce([a, b, c, d, e, f, g, h, i, j, k, l])
-    }
-}
-
-impl fmt::Display for BatchNonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&URL_SAFE_NO_PAD.encode(self.0))
-    }
-}
-
-impl FromStr for BatchNonce {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<BatchNonce, &'static str> {
-        const EXPECTED: &str = "expected the 16 letters and digits that `batch ls` shows";
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| EXPECTED)?;
-        bytes.try_into().map(BatchNonce).map_err(|_| EXPECTED)
-    }
-}
-
-/// A step of a batch that is recorded. The content of the record is the caller's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum BatchStep {
-    /// Before the call that creates a batch.
-    Intent,
-    /// The vendor has confirmed it.
-    Submitted,
-    /// All of its results are stored. Without this step, a batch is open.
-    Closed,
-}
-
-/// A cache that has steps of batches.
-pub trait StepLog {
-    /// All steps that are recorded.
-    fn steps(&self) -> Vec<(BatchNonce, BatchStep)>;
-
-    /// What a step recorded, decoded; `None` if there is no such step.
-    ///
-    /// # Errors
-    /// A record that is damaged or cannot be decoded.
-    fn read_step<T>(
-        &self,
-        nonce: BatchNonce,
-        step: BatchStep,
-        decode: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Result<Option<T>, Damage>;
 }
