@@ -27,7 +27,7 @@ pub enum ReplyFault {
     #[error("the judge's reply holds {0} different sets of grades; expected one")]
     SeveralGradings(usize),
     /// It is not a list.
-    #[error("{}", "`criterionResults` in the judge's reply is not a list")]
+    #[error("`criterionResults` in the judge's reply is not a list")]
     NotAList,
     /// An entry lacks its id.
     #[error("entry {0} of `criterionResults` has no `criterionId`")]

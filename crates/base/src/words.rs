@@ -81,7 +81,7 @@ pub fn each_term(text: &str, mut each: impl FnMut(TextTerm<'_>)) {
         after_lower = c.is_lowercase();
         if is_wide {
             wide.push(c);
-        } else {
+        } else if !wide.is_empty() {
             end_wide(&wide, &mut each);
             wide.clear();
         }
@@ -102,18 +102,15 @@ pub fn each_term(text: &str, mut each: impl FnMut(TextTerm<'_>)) {
 
 /// Hands the pairs of a run to `each`, or its only character.
 fn end_wide(run: &str, each: &mut impl FnMut(TextTerm<'_>)) {
-    let mut ends = run.char_indices().map(|(at, c)| at + c.len_utf8());
-    let (Some(first), None) = (ends.next(), ends.next()) else {
-        let starts = run.char_indices().map(|(at, _)| at);
-        let ends = run.char_indices().skip(1).map(|(at, c)| at + c.len_utf8());
-        return starts
-            .zip(ends)
-            .filter_map(|(start, end)| run.get(start..end))
-            .for_each(|pair| each(TextTerm::Pair(pair)));
-    };
-    run.get(..first)
-        .into_iter()
-        .for_each(|alone| each(TextTerm::Single(alone)));
+    if run.chars().nth(1).is_none() {
+        return each(TextTerm::Single(run));
+    }
+    let starts = run.char_indices().map(|(at, _)| at);
+    let ends = run.char_indices().skip(1).map(|(at, c)| at + c.len_utf8());
+    starts
+        .zip(ends)
+        .filter_map(|(start, end)| run.get(start..end))
+        .for_each(|pair| each(TextTerm::Pair(pair)));
 }
 
 /// A text as a number: FNV-1a, the same on every machine.

@@ -25,7 +25,7 @@ pub(super) struct Blocks {
 }
 
 /// What is called the id of the call says more than the id of a record.
-const CALL_IDS: [&str; 6] = [
+pub(super) const CALL_IDS: [&str; 6] = [
     "/call_id",
     "/callId",
     "/toolCallId",

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::conversation::ImportIssue;
 use super::detect::LogShape;
-use super::draft::ConversationDraft;
 use base::text::without_half_surrogates;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
@@ -349,10 +348,7 @@ fn close_brackets(text: &str, damage: usize) -> Option<String> {
 }
 
 /// Reads a conversation from each record, or from each item of a list; several are numbered.
-pub(super) fn read_each(
-    records: &mut Records,
-    conversation: fn(&Value, String) -> ConversationDraft,
-) -> Vec<ConversationDraft> {
+pub(super) fn read_each<C>(records: &mut Records, conversation: fn(&Value, String) -> C) -> Vec<C> {
     let mut drafts = Vec::new();
     while let Some(items) = records.next_items() {
         let several = items.len() > 1 || !drafts.is_empty();

@@ -162,13 +162,16 @@ impl SessionActions {
     /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
     pub(super) fn is_re_read(&self, read: &FileAccess, point: usize) -> bool {
         // What was read before a call that may have changed any file does not count.
-        let mut changes = self.any_change.iter().rev();
-        let changed = changes.find(|order| **order <= read.order);
+        let changes = self
+            .any_change
+            .partition_point(|order| *order <= read.order);
+        let changed = changes
+            .checked_sub(1)
+            .and_then(|last| self.any_change.get(last));
         let changed = changed.copied().unwrap_or_default();
-        let earlier = self.accesses.iter().rev();
-        let mut earlier = earlier
-            .skip_while(|access| access.order >= read.order)
-            .take_while(|access| access.order > changed);
+        let from = self.accesses.partition_point(|one| one.order <= changed);
+        let until = self.accesses.partition_point(|one| one.order < read.order);
+        let mut earlier = self.accesses.get(from..until).into_iter().flatten().rev();
         let decisive = earlier.find(|access| {
             (access.is_change || access.turn < point) && access.file.overlaps(&read.file)
         });

@@ -79,6 +79,9 @@ pub(super) fn reference_uses(
     let messages = conversation.messages.as_slice();
     let turns = actions.turns.get(one.window.from..one.window.until);
     let used = UsedReferences::from_turns(messages, turns.unwrap_or_default(), noise);
+    if used.references.is_empty() {
+        return Some(ReferenceUses::default());
+    }
     let index = ReferenceIndex::new(&used.references);
     let found_in = |message: &Message| index.occurrences_in(&readable_text(message));
     let before = messages.iter().take(one.compaction.message);

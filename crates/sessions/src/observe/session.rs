@@ -157,6 +157,10 @@ impl Session<'_> {
         &self,
         recorded: impl Iterator<Item = &'c RecordedCompaction>,
     ) -> Vec<ObservedCompaction> {
+        let mut recorded = recorded.peekable();
+        if recorded.peek().is_none() {
+            return Vec::new();
+        }
         let noise = SessionNoise::from_messages(&self.conversation.messages);
         let windows = recorded.map(|compaction| {
             let from = self.actions.turn_at(compaction.message);
@@ -230,14 +234,13 @@ impl Session<'_> {
     ) -> Option<NotCounted> {
         /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
         const PARTS: u64 = 10;
-        let tokens = self.tokens_since_summary(recorded.message);
         if recorded.kind == CompactionKind::Clearing {
             Some(NotCounted::Clearing)
         } else if self.conversation.begins_midway {
             Some(NotCounted::BeginsMidway)
         } else if recorded
             .tokens_before
-            .is_some_and(|before| tokens * PARTS < before)
+            .is_some_and(|before| self.tokens_since_summary(recorded.message) * PARTS < before)
         {
             Some(NotCounted::MostMissing)
         } else if figures.turns < FEWEST_TURNS {

@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::super::blocks::{Speaker, add_blocks, message_blocks, result_of};
 use super::super::content::{first_at, list_at, list_of, str_of, text_of, time_of, usage_of};
 use super::super::draft::ConversationDraft;
-use super::super::source::Records;
-use super::super::source::read_each;
+use super::super::source::{Records, read_each};
 use crate::transcript::Role;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {

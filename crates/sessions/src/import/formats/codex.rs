@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::blocks::{call_of, output_of};
+use super::super::blocks::{CALL_IDS, call_of, output_of};
 use super::super::content::{
     arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, time_of,
     tokens_at, usage_of,
@@ -224,7 +224,7 @@ impl CodexItems {
     }
 
     fn add_call(&mut self, item: &Value, name: &str, arguments: String) {
-        let id = first_at(item, &["/call_id", "/id"]);
+        let id = first_at(item, &CALL_IDS);
         self.calls.push(ToolCall::new(id, name, arguments));
     }
 

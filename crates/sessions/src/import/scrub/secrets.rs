@@ -18,7 +18,9 @@ use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
 use super::shape::{entropy, is_placeholder, is_value, is_words};
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    let patterns = RULES.iter().map(|rule| with_ascii_word_ends(rule.pattern));
+    let patterns = RULES
+        .iter()
+        .map(|(_, pattern)| with_ascii_word_ends(pattern));
     RegexSetBuilder::new(patterns)
         .size_limit(SIZE)
         .build()
@@ -26,7 +28,7 @@ static SET: LazyLock<RegexSet> = LazyLock::new(|| {
 });
 
 static EACH: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| RULES.iter().map(|rule| compiled(rule.pattern)).collect());
+    LazyLock::new(|| RULES.iter().map(|(_, pattern)| compiled(pattern)).collect());
 static KEY_BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(PRIVATE_KEY));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
@@ -76,13 +78,13 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
 fn by_rules(text: &str) -> Vec<FoundSecret> {
     let mut secrets = Vec::new();
     for index in SET.matches(text) {
-        let (Some(rule), Some(regex)) = (RULES.get(index), EACH.get(index)) else {
+        let (Some((kind, _)), Some(regex)) = (RULES.get(index), EACH.get(index)) else {
             continue;
         };
         for captures in regex.captures_iter(text) {
             let secret = captures.get(1).or_else(|| captures.get(0));
             let range = secret.and_then(|secret| token_at(text, secret.range(), 0.0));
-            secrets.extend(range.map(|range| FoundSecret::new(rule.kind, range)));
+            secrets.extend(range.map(|range| FoundSecret::new(kind, range)));
         }
     }
     secrets
