@@ -120,8 +120,16 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     {
         return Some(KeywordClass::Secret);
     }
-    let token = word.ends_with("token")
-        || ["cred", "creds", "credential", "credentials", "jwt"].contains(&word);
+    const RANDOM: [&str; 7] = [
+        "cred",
+        "creds",
+        "credential",
+        "credentials",
+        "jwt",
+        "salt",
+        "pepper",
+    ];
+    let token = word.ends_with("token") || RANDOM.contains(&word);
     token.then_some(KeywordClass::Token)
 }
 

@@ -4,6 +4,7 @@
 //! [`passwords`]), personal data by [`personal`]. [`audit`] lists suspicious texts that stay.
 
 mod audit;
+mod columns;
 mod cut;
 mod edit;
 mod key_names;

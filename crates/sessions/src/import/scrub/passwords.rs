@@ -17,11 +17,12 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
+use super::columns::{add_inserts, add_tables};
 use super::edit::last_bytes;
 use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
 use super::positions::{PAIRS, POSITIONS, PositionRule};
-use super::separators::{cut_value, trimmed, value_after, value_at};
+use super::separators::{cut_value, trimmed, value_after};
 use super::shape::{is_identifier, is_path};
 use super::values::{
     ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge,
@@ -47,7 +48,7 @@ impl FoundSecret {
     }
 }
 
-static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let hints = [
         "pass",
         "pwd",
@@ -65,6 +66,8 @@ static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         "haslo",
         "pw",
         "clave",
+        "salt",
+        "pepper",
     ];
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
@@ -112,6 +115,7 @@ pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
     add_pairs(text, &mut found);
     add_foreign(text, &mut found);
     add_inserts(text, &mut found);
+    add_tables(text, &mut found);
     add_by_words(text, &mut found);
     found
 }
@@ -207,47 +211,6 @@ fn add_pairs(text: &str, found: &mut Vec<FoundSecret>) {
             continue;
         };
         push_if_secret(text, class, inside, range, ValueSyntax::Quoted, found);
-    }
-}
-
-/// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
-fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
-    static INSERT: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
-        ascii(r"(?i)\binto\s+\S+\s*\(([^()]{3,600})\)\s*values\s*((?:\([^()]{1,2000}\)[\s,]*)+)")
-    });
-    let is_insert = text.contains("INTO") || text.contains("into");
-    let Some(regex) = INSERT.as_ref().filter(|_| is_insert) else {
-        return;
-    };
-    for captures in regex.captures_iter(text.as_bytes()) {
-        let (Some(columns), Some(rows)) = (captures.get(1), captures.get(2)) else {
-            continue;
-        };
-        let classes: Vec<Option<KeywordClass>> = text
-            .get(columns.range())
-            .unwrap_or("")
-            .split(',')
-            .map(class_of)
-            .collect();
-        let mut at = rows.start();
-        for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
-            let mut field = at + row.find('(').map_or(0, |open| open + 1);
-            for (cell, class) in row
-                .trim_start_matches([',', ' ', '\n', '('])
-                .split(',')
-                .zip(&classes)
-            {
-                if let Some(class) = class
-                    && let Some((range, ValueSyntax::Quoted)) =
-                        value_at(text, field, ValueSyntax::Bare)
-                    && let Some(value) = text.get(range.clone())
-                {
-                    push_if_secret(text, *class, value, range, ValueSyntax::Quoted, found);
-                }
-                field += cell.len() + 1;
-            }
-            at += row.len();
-        }
     }
 }
 
@@ -361,7 +324,7 @@ fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSy
     notation != ValueSyntax::Prose && !is_result && (has_user || is_plausible || is_literal)
 }
 
-fn push_if_secret(
+pub(super) fn push_if_secret(
     text: &str,
     class: KeywordClass,
     value: &str,
@@ -450,6 +413,38 @@ mod tests {
             passwords("数据库的登录信息如下请不要外传谢谢大家 user bob pass=swordfish"),
             []
         );
+    }
+
+    #[test]
+    fn secrets_are_found_where_no_assignment_shows_them() {
+        let value = ["Kq7", "xW2mZp9T", "vR4nB8sD", "f3Hj6Ly1"].concat();
+        for text in [
+            format!("printf '%s' '{value}' > /run/secrets/db_password"),
+            format!("New token created: {value}"),
+            format!("user admin, pass {value}, host h"),
+            format!("form-data; name=\"password\"\r\n\r\n{value}\r\n--x"),
+            format!("REDISCLI_AUTH={value} redis-cli"),
+            format!(
+                r#"[{{"name":"session","value":"{value}","domain":".x.dev","httpOnly":true}}]"#
+            ),
+            format!("#HttpOnly_.x.dev\tTRUE\t/\tTRUE\t1790000000\tsid\t{value}"),
+            format!("PASSWORD_SALT={value}"),
+        ] {
+            let found = passwords(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert_eq!(values, [value.as_str()], "{text}");
+        }
+        for text in [
+            "printf '%s' 'see chapter 3' > docs/tokens.md",
+            "New token created: 3fd92",
+            "user story pass rate 97.3, pass 3",
+            "form-data; name=\"title\"\r\n\r\nq7Rk2Zt9Lm",
+            "DISABLE_AUTH=true NEXT_AUTH=$AUTH_V2",
+            r#"{"name":"a","value":"q7Rk2Zt9Lm4Xc8Vb3N","unit":"ms"}"#,
+            "salt = os.urandom(16); image: salt-minion-3006.9",
+        ] {
+            assert_eq!(passwords(text), [], "{text}");
+        }
     }
 
     #[test]

@@ -128,7 +128,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     strong(
         "token",
         &["token", "secret", "passw", "credential"],
-        r#"\b(?:echo|printf)\s+(?:-\w+\s+)*["']?([^\s"'|;<>`]{8,})["']?\s*>+\s*[^\s|;&]*(?:token|secret|passw|credential)"#,
+        r#"\b(?:echo|printf)\s+(?:-\w+\s+)*(?:["']?%s\\?n?["']?\s+)?["']?([^\s"'|;<>`]{8,})["']?\s*>+\s*[^\s|;&]*(?:token|secret|passw|credential)"#,
     ),
     at(&["lftp"], r#"\blftp\b[^\n]*?\s-u\s*["']?[^\s,"']+,{V}"#),
     at(
@@ -399,6 +399,38 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         ],
         r#"(?i)\b(?:api\s+)?(?:key|token|secret)\s+(?:you\s+need|to\s+use|we\s+use|for\s+\w+)\s+is\s+["'`]?([A-Za-z0-9_.~+/=-]{16,})"#,
     ),
+    strong(
+        "token",
+        &["token", "api key"],
+        r"(?i)\b(?:token|api key)\s+(?:(?:is|was|has been)\s+)?(?:created|generated|issued)(?:\s+successfully)?[:.]\s+([A-Za-z0-9_.~+/=-]{24,})",
+    ),
+    strong(
+        "password",
+        &[" pass "],
+        r"(?i)\b(?:login|user(?:name)?|account)[ \t:]+[^\s,]+,?\s+pass\s+([^\s,;]{6,64})",
+    ),
+    // A field of a form that is sent in parts.
+    at(
+        &["form-data"],
+        r#"(?i)form-data;[ \t]*name="[^"\n]*(?:pass|pwd|secret|token)[^"\n]*"\s*?\n\r?\n([^\r\n]{3,200})"#,
+    ),
+    // `REDISCLI_AUTH=X` of the environment.
+    strong(
+        "password",
+        &["_auth="],
+        r#"\b(?-i:[A-Z][A-Z0-9_]*_AUTH)=["']?([^\s"'`;|&/$]{8,})"#,
+    ),
+    // Cookies as a browser keeps them: in JSON, and in the columns that curl reads.
+    strong(
+        "cookie",
+        &["httpOnly"],
+        r#"\{[^{}]*?"value"\s*:\s*"([^"\n]{16,})"[^{}]*"httpOnly""#,
+    ),
+    strong(
+        "cookie",
+        &["\ttrue\t", "\tfalse\t"],
+        r"(?m)^[^\t\n]+\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t([^\s]{12,})",
+    ),
     // Files with fixed columns.
     at(
         &[":"],
@@ -436,6 +468,17 @@ pub(super) const POSITIONS: &[PositionRule] = &[
             "$apr1$", "$1$", "$2", "$5$", "$6$", "$y$", "{SHA}", "{SSHA}",
         ],
         r"(?mi)^[A-Za-z0-9_.@-]+:(\$(?:apr1|1|2[abxy]?|5|6|y|7|gy)\$[^\s:]{8,}|\{S{1,2}HA(?:256|512)?\}[A-Za-z0-9+/=]{20,})",
+    ),
+    // What is stored in place of a password, which can be guessed from it.
+    strong(
+        "password-hash",
+        &["$2", "$5$", "$6$", "$argon2"],
+        r#"(?:^|[\s"'`=:,(|])(\$(?:2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}|[56]\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86}|argon2(?:id|i|d)\$v=[0-9]+\$[a-z0-9,=]+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]{20,}))"#,
+    ),
+    strong(
+        "password-hash",
+        &["pbkdf2", "scrypt:"],
+        r"\b((?:pbkdf2[_:]sha[0-9]+[$:][0-9]+|scrypt:[0-9]+:[0-9]+:[0-9]+)[$:][A-Za-z0-9./+]+[$:][A-Za-z0-9./+=]{20,})",
     ),
     at(
         &["_auth"],

@@ -268,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn hashes_of_passwords_are_found() {
+        let letters = ["4akJaL7zjOQAgCfjidszNTxhNqmw", "rrcXwVJB5B6BxFWs2OlkUUoOW"].concat();
+        for text in [
+            format!("hash $2b$12${letters} of admin"),
+            format!("$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHQ${letters}"),
+            format!("$6$aB3xK9pQ${letters}"),
+            format!("pbkdf2_sha256$600000$aB3xK9pQ${letters}="),
+        ] {
+            assert_eq!(kinds(&text), ["password-hash"], "{text}");
+        }
+    }
+
+    #[test]
     fn random_values_of_key_like_words_are_found() {
         let value = ["f8Kq2", "Zr91LmX", "0vTb7Yw"].concat();
         for text in [

@@ -229,12 +229,15 @@ fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
 pub(super) fn is_blank(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    // A line between the names and the rows of a table is no value either.
+    let is_drawn = lower.bytes().all(|byte| b"-+|=".contains(&byte));
     let alike = lower
         .bytes()
         .all(|byte| Some(&byte) == lower.as_bytes().first());
     if UNSAID.has(bare)
         || bare == "not set"
         || alike
+        || is_drawn
         || value.starts_with('<') && value.ends_with('>')
         || value.starts_with("REDACTED")
     {
