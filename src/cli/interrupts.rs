@@ -7,6 +7,7 @@
 //! asked for and aborts: the exit code becomes that of an error.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
@@ -72,10 +73,11 @@ impl Interrupts {
             return;
         }
         let (state, console) = (self.state.clone(), *console);
+        let (ready, is_ready) = mpsc::channel::<()>();
         let started = std::thread::Builder::new()
             .name("interrupts".to_owned())
             .spawn(move || {
-                if let Err(error) = state.forward_signals(console) {
+                if let Err(error) = state.forward_signals(console, ready) {
                     tracing::warn!("Ctrl-C is not handled: {}", chain(&error));
                 }
             });
@@ -85,6 +87,8 @@ impl Interrupts {
                 format!("Ctrl-C is not handled, and ends the run at once: {error}"),
             );
         }
+        // The thread drops its end once signals are handled: a Ctrl-C before that would end the run without a report.
+        let _ = is_ready.recv();
     }
 
     /// The work is over: what follows takes a moment, and the next Ctrl-C ends the process.
@@ -105,12 +109,14 @@ impl Default for InterruptState {
 }
 
 impl InterruptState {
-    fn forward_signals(&self, console: Console) -> std::io::Result<()> {
+    /// Drops `ready` as soon as signals are handled.
+    fn forward_signals(&self, console: Console, ready: Sender<()>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         runtime.block_on(async {
             let mut signals = Signals::new()?;
+            drop(ready);
             loop {
                 signals.next().await?;
                 let nth = self.received.fetch_add(1, Ordering::Relaxed) + 1;
