@@ -276,7 +276,11 @@ impl From<RemoteError> for Failure {
         } else {
             Exit::Error
         };
-        Failure::error(error.to_string()).exiting(exit)
+        let failure = Failure::error(error.to_string()).exiting(exit);
+        match error {
+            RemoteError::ReadOnly => failure.hinted("--remote-mode read writes nothing"),
+            _ => failure,
+        }
     }
 }
 
@@ -360,9 +364,6 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         .to_owned(),
         EvaluationError::NoSelftest { url, .. } => {
             format!("`compeval judge selftest --remote {url}` asks them once, for all parts")
-        }
-        EvaluationError::Remote(RemoteError::ReadOnly) => {
-            "--remote-mode read writes nothing".to_owned()
         }
         error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
     })
