@@ -23,8 +23,7 @@ mod points;
 mod scrub;
 mod source;
 mod stats;
-mod text_results;
-mod written_call;
+mod written_calls;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
