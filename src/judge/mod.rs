@@ -3,6 +3,7 @@
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. Nothing in this module gets them.
 
+mod criterion;
 mod reply;
 mod request;
 mod rubric;
@@ -10,12 +11,13 @@ mod rubric_file;
 mod score;
 mod selftest;
 
+pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
 pub use request::{
     GradingRequest, GroundTruth, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
     built_in_template,
 };
-pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, Scope};
+pub use rubric::{Rubric, Scope};
 #[cfg(test)]
 pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::rubric::{Anchors, Criterion, CriterionId, Dimension};
+use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::{Fault, suggestion};
 

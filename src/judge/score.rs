@@ -4,7 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rubric::{CriterionId, Dimension, Rubric};
+use super::criterion::{CriterionId, Dimension};
+use super::rubric::Rubric;
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

@@ -75,12 +75,12 @@ pub use headline::{
     MethodChange, MissingCells, Trend,
 };
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
-pub use main_result::main_result;
+pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;
 pub use summary::{MethodSummary, Summary, Weakest, summarize};
-pub use worst::{LossCause, QuestionChange, WorstProbe, first_questions, worst_rows};
+pub use worst::{LossCause, WorstProbe, worst_rows};
 
 #[cfg(test)]
 pub(crate) mod fakes;

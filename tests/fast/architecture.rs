@@ -138,7 +138,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "src/pipeline/file.rs",
             "src/judge/rubric_file.rs",
-            "src/judge/selftest/templates.rs",
+            "src/judge/selftest/cases_file.rs",
             "src/planted/set.rs",
         ],
     ),

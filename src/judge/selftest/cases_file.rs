@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::{Case, CaseId, Quality, SelfTest};
+use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth, text_or_object};
-use crate::judge::rubric::{CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::Fault;
 use base::locale::Locale;

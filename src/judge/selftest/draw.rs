@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cases_file::{AnswerTemplate, QuestionTemplate, Templates};
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
+use crate::judge::criterion::Dimension;
 use crate::judge::request::GroundTruth;
-use crate::judge::rubric::Dimension;
 use base::locale::Locale;
 use base::random::Random;
 use lexical::facts::Fact;
