@@ -4,6 +4,7 @@ use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, localized};
 use base::text::grouped;
+pub(crate) use base::text::short;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
 
@@ -155,17 +156,6 @@ pub(crate) fn size(bytes: u64) -> String {
         Some((unit, name)) if bytes_f / unit < 9.95 => format!("{:.1} {name}", bytes_f / unit),
         Some((unit, name)) => format!("{:.0} {name}", bytes_f / unit),
         None => format!("{bytes} B"),
-    }
-}
-
-/// A number in four characters or so; unknown is a dash.
-pub(crate) fn short(number: Option<u64>) -> String {
-    match number {
-        None => "–".to_owned(),
-        Some(n @ 0..=999) => n.to_string(),
-        Some(n @ 1000..=9949) => format!("{:.1}k", n as f64 / 1e3),
-        Some(n @ 9950..=999_499) => format!("{:.0}k", n as f64 / 1e3),
-        Some(n) => format!("{:.1}M", n as f64 / 1e6),
     }
 }
 

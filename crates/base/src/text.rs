@@ -32,6 +32,17 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// A number in four characters or so; unknown is a dash.
+pub fn short(number: Option<u64>) -> String {
+    match number {
+        None => "–".to_owned(),
+        Some(n @ 0..=999) => n.to_string(),
+        Some(n @ 1000..=9949) => format!("{:.1}k", n as f64 / 1e3),
+        Some(n @ 9950..=999_499) => format!("{:.0}k", n as f64 / 1e3),
+        Some(n) => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
 /// Compiles a pattern that is part of the program.
 pub fn pattern(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns are part of the program and compiled by its tests")

@@ -8,7 +8,7 @@ use super::economics::economics_sections;
 use crate::report::numbers::{counted, short_time};
 use base::locale::{Locale, localized};
 use base::say;
-use base::text::grouped;
+use base::text::short;
 use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
@@ -89,8 +89,8 @@ pub fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
     vec![
         format!("{}{mark}", case.session),
         case.at.to_string(),
-        number(case.tokens_before.map(grouped)),
-        number(case.tokens_after.map(grouped)),
+        short(case.tokens_before),
+        short(case.tokens_after),
         figures.turns.to_string(),
         number(figures.reads),
         number(figures.re_reads),
