@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, worst_case};
-use super::in_flight::{ExecutedOutput, ExecutionError};
+use super::options::{ExecutedOutput, ExecutionError};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
     Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Place, Prompt, RequestTurn, Stage,

@@ -5,19 +5,18 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::units::{Tokens, Usage};
 use futures::StreamExt;
 use futures::stream::{FuturesUnordered, select};
 use store::cache::CacheError;
 use store::remote::{Found, SharedCache};
 
 use super::breakers::CircuitBreakers;
-use super::budget::BudgetReached;
 use super::execute::Executor;
+use super::options::{ExecutedOutput, ExecutionError};
 use super::qualification::CaseOutcome;
 use super::sharing;
 use crate::action::{ActionKey, Digest};
-use crate::plan::{Action, FailedAction, Output, Resolved, Task};
+use crate::plan::{Action, Task};
 
 /// An action that is no longer under way.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
@@ -218,44 +217,6 @@ fn bucket_of(key: &ActionKey) -> (usize, u64) {
     let Digest([a, b, c, d, e, f, g, h, ..]) = key.0;
     let start = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
     ((start >> (u64::BITS - BUCKET_BITS)) as usize, start)
-}
-
-/// An output that was just made.
-#[derive(Debug)]
-pub(super) struct ExecutedOutput {
-    /// Its cost is `None` where no price is known, and 0 where no provider was asked.
-    pub(super) resolved: Resolved,
-    pub(super) output: Output,
-    pub(super) usage: Usage,
-    /// Input tokens of the prefix of the request, if an earlier request of this run had the same prefix.
-    pub(super) repeated: Tokens,
-    /// What is odd about the usage that the provider reported.
-    pub(super) usage_warning: Option<String>,
-}
-
-/// Why an action has no output.
-#[derive(Debug)]
-pub(super) enum ExecutionError {
-    /// It failed; the run continues.
-    Failed(Box<FailedAction>),
-    /// The budget does not allow it.
-    OverBudget(BudgetReached),
-    /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
-    Cancelled,
-    /// The store can write nothing more: the run ends.
-    Store(CacheError),
-}
-
-impl From<FailedAction> for ExecutionError {
-    fn from(failure: FailedAction) -> ExecutionError {
-        ExecutionError::Failed(Box::new(failure))
-    }
-}
-
-impl From<CacheError> for ExecutionError {
-    fn from(error: CacheError) -> ExecutionError {
-        ExecutionError::Store(error)
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::budget::BudgetReached;
 use super::event::{Listener, RunEvent, SkipReason};
 use super::execute::Executor;
 use super::in_flight::{EndedAction, InFlight};
-use super::in_flight::{ExecutedOutput, ExecutionError};
+use super::options::{ExecutedOutput, ExecutionError};
 use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest, stop_requested};
 use super::queue::ModelQueue;
 use super::sharing;

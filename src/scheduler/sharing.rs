@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::execute::Executor;
-use super::in_flight::{ExecutedOutput, ExecutionError};
+use super::options::{ExecutedOutput, ExecutionError};
 use crate::action::ActionKey;
 use crate::entries::Refresh;
 use crate::plan::{self, Action, Blame, CachedOutput, FailedAction, Resolved};

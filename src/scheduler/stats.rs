@@ -5,7 +5,7 @@ use super::batch::BatchLane;
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use super::event::{Listener, RunEvent, SkipReason};
-use super::in_flight::ExecutedOutput;
+use super::options::ExecutedOutput;
 use super::options::{RunOutcome, UntestedJudge};
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::MatrixCounts;

@@ -8,7 +8,7 @@ use super::breakers::CircuitBreakers;
 use super::cells::Cells;
 use super::event::{RunEvent, SkipReason};
 use super::execute::Executor;
-use super::in_flight::ExecutedOutput;
+use super::options::ExecutedOutput;
 use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use super::sharing;

@@ -5,7 +5,7 @@ use crate::entries::{BodyFormat, EntryRecord};
 use crate::plan::{self, Action, FailedAction, Output};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::execute::{Executor, takes_truncated};
-use crate::scheduler::in_flight::{ExecutedOutput, ExecutionError};
+use crate::scheduler::options::{ExecutedOutput, ExecutionError};
 use base::units::Usage;
 use models::{self, Dialect, ReadFault, read_billing, reply_failure};
 use store::cache::Lookup;

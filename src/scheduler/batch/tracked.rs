@@ -8,7 +8,7 @@ use crate::plan::FailedAction;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::Executor;
-use crate::scheduler::in_flight::{ExecutedOutput, ExecutionError};
+use crate::scheduler::options::{ExecutedOutput, ExecutionError};
 use models::Limits;
 
 /// An action that no longer waits for a batch.

@@ -11,7 +11,7 @@ use super::content::{
 };
 use super::conversation::DropReason;
 use super::draft::{CallResult, ConversationDraft};
-use super::written_calls::take_results;
+use super::text_results::take_results;
 use crate::transcript::{Role, ToolCall};
 
 /// What a message consists of.

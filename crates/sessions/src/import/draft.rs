@@ -13,7 +13,7 @@ use super::conversation::{
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
 use super::scrub::{joined_ranges, shorten_while_reading};
-use super::written_calls::written_call;
+use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
 use base::units::Usage;

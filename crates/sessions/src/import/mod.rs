@@ -23,7 +23,8 @@ mod points;
 mod scrub;
 mod source;
 mod stats;
-mod written_calls;
+mod text_results;
+mod written_call;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::difference::{LocalDifference, local_difference};
-use super::session::{ObservedCompaction, SessionFindings, SessionNote};
+use super::reasons::SessionNote;
+use super::session::{ObservedCompaction, SessionFindings};
 use super::window::{SurroundedWindow, WindowFigures};
 
 /// A session in the list of sessions.

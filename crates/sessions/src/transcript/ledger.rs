@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::exit_code::{is_failed_result, names_no_file};
-use super::files::{FileAction, FileOperation};
 use super::files::{file_operation, file_operations, is_same_file};
+use super::operation::{FileAction, FileOperation};
 use base::message::{Message, Role, ToolCall};
 
 /// What happened to one file.

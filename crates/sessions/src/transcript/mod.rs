@@ -13,6 +13,7 @@ mod fixture;
 mod fold;
 mod ledger;
 mod mapped_fold;
+mod operation;
 mod shell;
 mod span;
 mod typography;
@@ -25,10 +26,7 @@ pub use exit_code::{
     CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,
 };
 pub(crate) use files::command_in;
-pub use files::{
-    FileAction, FileOperation, file_operation, file_operations, is_file_path_key, is_same_file,
-    without_lines,
-};
+pub use files::{file_operation, file_operations, is_file_path_key, is_same_file};
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
     points_at_shares, tool_schemas,
@@ -36,6 +34,7 @@ pub use fixture::{
 pub use fold::{fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
 pub use mapped_fold::MappedFold;
+pub use operation::{FileAction, FileOperation, without_lines};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::render;
 pub use typography::TypographyRules;

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::files::{FileAction, FileOperation};
+use super::operation::{FileAction, FileOperation};
 
 /// The evident file operations of a command line, in order.
 pub fn shell_operations(command: &str) -> Vec<FileOperation> {

@@ -9,6 +9,7 @@ mod claude_tree;
 mod codex;
 mod gemini;
 mod hermes;
+mod hermes_trajectory;
 mod inspect;
 mod messages;
 mod mini_swe_agent;
@@ -18,6 +19,7 @@ mod openhands;
 mod openhands_sdk;
 mod pi;
 mod swe_agent;
+mod table;
 mod tables;
 
 pub(super) use inspect::read_sample as inspect_sample;

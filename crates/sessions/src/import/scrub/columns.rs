@@ -5,12 +5,11 @@ use std::sync::LazyLock;
 
 use regex::bytes;
 
-use super::key_names::{KeywordClass, class_of};
-use super::passwords::{FoundSecret, HINTS, push_if_secret};
+use super::key_names::{HINTS, KeywordClass, class_of};
 use super::patterns::ascii;
 use super::separators::value_at;
 use super::shape::is_identifier;
-use super::values::{ValueSyntax, is_strong};
+use super::values::{FoundSecret, ValueSyntax, is_strong, push_if_secret};
 
 /// `INSERT INTO users (name, password) VALUES ('bob', 'X')`: the value below the column.
 pub(super) fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
@@ -110,7 +109,11 @@ impl Header {
         // Only frames leave the first and the last cell empty. Prose has a blank after a comma.
         let is_frame = delimiter == '|' && named + 2 == names.len();
         let is_prose = delimiter != '|' && line.contains(", ");
-        let are_names = names.iter().all(|name| name.bytes().all(is_name_byte));
+        // Tools write the number of a line before it, and a bar.
+        let is_name = |name: &&str| {
+            name.bytes().all(is_name_byte) && !name.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let are_names = names.iter().all(is_name);
         let is_header = named >= 2 && (named == names.len() || is_frame) && are_names && !is_prose;
         let classes: Vec<Option<KeywordClass>> = names.into_iter().map(class_of).collect();
         (is_header && classes.iter().any(Option::is_some)).then_some(Header { delimiter, classes })
@@ -184,6 +187,7 @@ mod tests {
             "user, password, role\nq7Rk2Zt9Lm, q7Rk2Zt9Lm, q7Rk2Zt9Lm\n",
             "| test | password |\n|---|---|\n| login | `None` |\n| login | required |",
             "password;\nq7Rk2Zt9Lm;\n",
+            "   5|    pass\n   6|    \"\"\"q7Rk2Zt9Lm\"\"\"\n",
         ] {
             assert_eq!(passwords(text), [], "{text}");
         }

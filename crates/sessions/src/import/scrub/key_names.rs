@@ -2,6 +2,9 @@
 //! not.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 
 use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE, WordList};
 
@@ -170,3 +173,31 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
     let modifier = before.get(start..)?.to_ascii_lowercase();
     KEY_MODIFIERS.has(&modifier).then_some(KeywordClass::Secret)
 }
+
+/// What every key word holds: a text without any of these has no key word.
+pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let hints = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "cred",
+        "psk",
+        "kennwort",
+        "senha",
+        "wachtwoord",
+        "mnemonic",
+        "jwt",
+        "contrasena",
+        "haslo",
+        "pw",
+        "clave",
+        "salt",
+        "pepper",
+    ];
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(hints)
+        .ok()
+});

@@ -14,66 +14,19 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
 use super::columns::{add_inserts, add_tables};
 use super::edit::last_bytes;
-use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
+use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
 use super::positions::{PAIRS, POSITIONS, PositionRule};
 use super::separators::{cut_value, trimmed, value_after};
 use super::shape::{is_identifier, is_path};
 use super::values::{
-    ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge,
+    FoundSecret, ValueSyntax, is_blank, is_code, is_label, is_reference, is_strong, kind_of,
+    push_if_secret,
 };
-
-/// A secret in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FoundSecret {
-    pub(super) kind: &'static str,
-    pub(super) range: Range<usize>,
-    /// Whether it may be an ordinary word: then it stays, and the audit lists it for a person to check.
-    pub(super) is_doubtful: bool,
-}
-
-impl FoundSecret {
-    /// A value that is certainly a secret.
-    pub(super) fn new(kind: &'static str, range: Range<usize>) -> FoundSecret {
-        FoundSecret {
-            kind,
-            range,
-            is_doubtful: false,
-        }
-    }
-}
-
-pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let hints = [
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "cred",
-        "psk",
-        "kennwort",
-        "senha",
-        "wachtwoord",
-        "mnemonic",
-        "jwt",
-        "contrasena",
-        "haslo",
-        "pw",
-        "clave",
-        "salt",
-        "pepper",
-    ];
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .build(hints)
-        .ok()
-});
 
 /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
 /// (`是`, `改成了`, `ist`) or a note in brackets.
@@ -322,30 +275,6 @@ fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSy
         .is_some_and(|after| after.trim_start().starts_with('='));
     let is_literal = notation == ValueSyntax::Quoted && is_assigned && value.len() >= 5;
     notation != ValueSyntax::Prose && !is_result && (has_user || is_plausible || is_literal)
-}
-
-pub(super) fn push_if_secret(
-    text: &str,
-    class: KeywordClass,
-    value: &str,
-    range: Range<usize>,
-    notation: ValueSyntax,
-    found: &mut Vec<FoundSecret>,
-) {
-    if let Some(verdict) = judge(text, class, value, &range, notation) {
-        found.push(FoundSecret {
-            kind: kind_of(class),
-            range,
-            is_doubtful: verdict == ValueVerdict::Doubtful,
-        });
-    }
-}
-
-fn kind_of(class: KeywordClass) -> &'static str {
-    match class {
-        KeywordClass::Password => "password",
-        KeywordClass::Secret | KeywordClass::Token => "secret",
-    }
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::edit::{first_bytes, unescaped};
-use super::passwords::{FoundSecret, passwords};
+use super::passwords::passwords;
 use super::patterns::{HintedRules, SIZE, compiled, with_ascii_word_ends};
 use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
 use super::shape::{entropy, is_placeholder, is_value, is_words};
+use super::values::FoundSecret;
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
     let patterns = RULES

@@ -402,3 +402,48 @@ fn is_respelled(word: &str) -> bool {
     let letters = inner.bytes().filter(u8::is_ascii_alphabetic).count();
     letters >= 4 && letters < inner.len() && !inner.starts_with('v')
 }
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundSecret {
+    pub(super) kind: &'static str,
+    pub(super) range: Range<usize>,
+    /// Whether it may be an ordinary word: then it stays, and the audit lists it for a person to check.
+    pub(super) is_doubtful: bool,
+}
+
+impl FoundSecret {
+    /// A value that is certainly a secret.
+    pub(super) fn new(kind: &'static str, range: Range<usize>) -> FoundSecret {
+        FoundSecret {
+            kind,
+            range,
+            is_doubtful: false,
+        }
+    }
+}
+
+/// Notes a value in the position of a secret, if it can be one.
+pub(super) fn push_if_secret(
+    text: &str,
+    class: KeywordClass,
+    value: &str,
+    range: Range<usize>,
+    notation: ValueSyntax,
+    found: &mut Vec<FoundSecret>,
+) {
+    if let Some(verdict) = judge(text, class, value, &range, notation) {
+        found.push(FoundSecret {
+            kind: kind_of(class),
+            range,
+            is_doubtful: verdict == ValueVerdict::Doubtful,
+        });
+    }
+}
+
+pub(super) fn kind_of(class: KeywordClass) -> &'static str {
+    match class {
+        KeywordClass::Password => "password",
+        KeywordClass::Secret | KeywordClass::Token => "secret",
+    }
+}
