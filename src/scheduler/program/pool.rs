@@ -9,8 +9,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::process::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use super::worker::Worker;
-use super::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use crate::compress::{CommandSpec, Protocol};
 
 /// One in this many requests to a deterministic method is repeated in a fresh process, to find workers whose answers

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use super::process::{ProcessGroup, keep_end, resident_bytes, start};
-use super::{MAX_OUTPUT, ProgramError, WorkerFault};
+use super::process::{
+    MAX_OUTPUT, ProcessGroup, ProgramError, WorkerFault, keep_end, resident_bytes, start,
+};
 use crate::compress::CommandSpec;
 use base::redaction::{redact, redact_bytes};
 use base::text::shortened;
