@@ -178,7 +178,7 @@ impl ContextProbe {
         };
         FactInContext {
             present,
-            placed: (!self.topic.is_empty()).then(|| holders.iter().any(|entry| is_placed(entry))),
+            placed: (!self.topic.is_empty()).then(|| holders.iter().any(is_placed)),
             denied,
             contradicted: own_holders
                 .into_iter()
