@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::context::{ContextFacts, ContextProbe, names_of};
-use super::depth::{Depth, Mentions};
 use super::overclaim::{AnswerWhenLost, KnownValues};
 use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
 use super::survival::{FactClass, presence, share};
@@ -31,7 +30,6 @@ pub struct ProbeMeasure {
     /// Facts that are paraphrases occur nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
     /// How often each expected fact was said, and where.
-    mentions: Vec<Option<Mentions>>,
     /// What an answer may say without asserting another value.
     known: KnownValues,
     /// The smallest message that holds each expected fact, and the tokens of all messages.
@@ -52,12 +50,6 @@ pub struct FactOutcome {
     pub answered: bool,
     /// Where it was kept or lost; `None` if the context cannot be read, and for a paraphrase.
     pub class: Option<FactClass>,
-    /// Where the transcript said it last; `None` if it occurs in no message whole.
-    pub depth: Option<Depth>,
-    /// How many messages say it; `None` as for `depth`.
-    pub mentions: Option<u32>,
-    /// Compressions since it was last said, the newest one included; `None` as for `depth`.
-    pub age: Option<u32>,
     /// For an answer with a search, whether an excerpt has the fact. `None` for other answers, and for a paraphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<bool>,
@@ -114,10 +106,6 @@ impl ProbeMeasure {
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
         let prefix = start..points.last().copied().unwrap_or(start);
-        let mentions = expected
-            .iter()
-            .map(|fact| Mentions::new(fact, history, start, points, &tokens))
-            .collect();
         let spellings = probe
             .expected_facts
             .iter()
@@ -136,7 +124,6 @@ impl ProbeMeasure {
             literal: probe.literal,
             known: KnownValues::new(&probe.question, spellings),
             expected,
-            mentions,
             holders,
             tokens,
             replaced,
@@ -205,15 +192,11 @@ impl ProbeMeasure {
             .zip(answered)
             .enumerate()
             .map(|(index, (name, answered))| {
-                let mentions = self.mentions.get(index).copied().flatten();
                 let is_present = present.and_then(|present| present.get(index));
                 FactOutcome {
                     fact: name.clone(),
                     answered,
                     class: is_present.map(|is_present| FactClass::new(*is_present, answered)),
-                    depth: mentions.map(|mentions| mentions.depth),
-                    mentions: mentions.map(|mentions| mentions.messages),
-                    age: mentions.map(|mentions| mentions.age),
                     found: None,
                 }
             });
@@ -309,8 +292,7 @@ mod tests {
         let classes: Vec<_> = cell.facts.iter().map(|fact| fact.class).collect();
         assert_eq!(classes, [Some(FactClass::Missed), Some(FactClass::Lost)]);
         assert_eq!(cell.fact_survival, Some(0.5));
-        assert_eq!(cell.facts[1].depth, Some(Depth::LastThird));
-        assert_eq!((cell.facts[1].mentions, cell.when_lost), (Some(1), None));
+        assert_eq!(cell.when_lost, None);
         assert_eq!(cell.stale, ["8080"]);
         assert_eq!(cell.unknown_names, ["notes.md"]);
         assert_eq!(

@@ -5,7 +5,6 @@
 
 mod cell;
 mod context;
-mod depth;
 mod headings;
 mod overclaim;
 mod refetch;
@@ -13,7 +12,6 @@ mod survival;
 
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
-pub use depth::Depth;
 pub use headings::Headings;
 pub use overclaim::AnswerWhenLost;
 pub use refetch::refetch;

@@ -5,7 +5,7 @@ use super::fakes::{design, model_info, row};
 use super::*;
 use crate::action::{ActionKey, Digest, Place, StageName};
 use crate::judge::{CriterionScore, Dimension};
-use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
+use crate::measure::{AnswerWhenLost, FactClass, FactOutcome};
 use crate::plan::{Blame, FailedAction};
 use stats::NoRetention;
 
@@ -137,9 +137,6 @@ fn facts(row: Row, classes: &[FactClass]) -> Row {
         fact: format!("fact {n}"),
         answered: answered(*class),
         class: Some(*class),
-        depth: None,
-        age: None,
-        mentions: None,
         found: None,
     };
     Row {
@@ -265,14 +262,11 @@ fn unreadable(mut row: Row) -> Row {
 }
 
 #[test]
-fn survival_is_shared_out_by_depth_mentions_and_heading() {
-    let fate = |class, depth, mentions| FactOutcome {
+fn the_weakest_heading_dimension_and_type_are_named() {
+    let fate = |class| FactOutcome {
         fact: "a".into(),
         answered: false,
         class: Some(class),
-        depth,
-        mentions,
-        age: None,
         found: None,
     };
     let (kept, gone) = (FactClass::Missed, FactClass::Lost);
@@ -282,51 +276,14 @@ fn survival_is_shared_out_by_depth_mentions_and_heading() {
         ..row(fixture, "mine", 1, &[(ACCURACY, 3.0)])
     };
     let rows = vec![
-        row(
-            "f1",
-            "Files",
-            vec![
-                fate(gone, Some(Depth::EarlierSpan), Some(1)),
-                fate(kept, Some(Depth::LastThird), Some(3)),
-                fate(kept, None, None),
-            ],
-        ),
-        row(
-            "f2",
-            "Errors",
-            vec![
-                fate(gone, Some(Depth::LastThird), Some(2)),
-                fate(kept, Some(Depth::LastThird), Some(9)),
-            ],
-        ),
+        row("f1", "Files", vec![fate(gone), fate(kept), fate(kept)]),
+        row("f2", "Errors", vec![fate(gone), fate(kept)]),
     ];
     let found = summary(
         manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1),
         rows,
     );
     let method = found.methods.get("mine").unwrap();
-    let shares = |shares: &Ordered<Share>| -> Vec<(String, Option<f64>, u64)> {
-        shares
-            .iter()
-            .map(|(name, share)| (name.to_owned(), share.share, share.of))
-            .collect()
-    };
-    let economy = &method.economy;
-    let depths = [
-        ("earlier_span".to_owned(), Some(0.0), 1),
-        ("last_third".to_owned(), Some(0.75), 3),
-    ];
-    assert_eq!(
-        shares(&economy.survival_by_depth),
-        depths,
-        "the mean over fixtures"
-    );
-    let mentions = [
-        ("1".to_owned(), Some(0.0), 1),
-        ("2-3".to_owned(), Some(0.5), 2),
-        ("4+".to_owned(), Some(1.0), 1),
-    ];
-    assert_eq!(shares(&economy.survival_by_mentions), mentions);
     let heading = method.weakest.heading.as_ref().unwrap();
     assert_eq!((heading.name.as_str(), heading.value), ("Errors", 0.5));
     assert_eq!(method.weakest.dimension.as_ref().unwrap().name, "accuracy");

@@ -26,8 +26,6 @@ const BY_NAME: &[&str] = &[
     "variance_shares",
     "alpha_by_dimension",
     "repeats",
-    "survival_by_depth",
-    "survival_by_mentions",
     "survival_by_heading",
 ];
 

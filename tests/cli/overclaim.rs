@@ -148,35 +148,10 @@ fn answers_without_facts_are_counted_by_what_they_do() {
 }
 
 #[test]
-fn survival_is_given_by_depth_mentions_and_heading() {
+fn survival_is_given_by_heading() {
     let (_server, project) = run();
     let summary = project.result("a", "summary.json");
-    let (full, none) = (&summary["methods"]["full"], &summary["methods"]["nothing"]);
-    for by in ["survival_by_depth", "survival_by_mentions"] {
-        let groups = full[by].as_object().expect("groups");
-        assert!(
-            groups.len() > 1 && groups.values().all(|share| share["share"] == 1.0),
-            "{groups:?}"
-        );
-        assert!(
-            none[by]
-                .as_object()
-                .expect("groups")
-                .values()
-                .all(|share| share["share"] == 0.0)
-        );
-    }
-    let facts = |row: &Value| row["facts"].as_array().cloned().unwrap_or_default();
-    let placed = project
-        .rows("a")
-        .into_iter()
-        .find(|row| row["probe"] == "left")
-        .expect("a row");
-    assert!(
-        facts(&placed)
-            .iter()
-            .all(|fact| fact["depth"] == "last_third" && fact["mentions"] == 1)
-    );
+    let full = &summary["methods"]["full"];
     assert_eq!(
         full["survival_by_heading"],
         json!({}),

@@ -61,10 +61,6 @@ pub struct Economy {
     pub answered_share: Option<f64>,
     /// Tokens of a question, failures asked again with the whole transcript; null where sizes are unknown.
     pub tokens_per_question: Option<f64>,
-    /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span.
-    pub survival_by_depth: Ordered<Share>,
-    /// Survival by how many messages mention a fact.
-    pub survival_by_mentions: Ordered<Share>,
     /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
     /// headings.
     pub survival_by_heading: Ordered<Share>,
@@ -116,8 +112,6 @@ impl Economy {
             facts: FactCounts::from_answers(answers),
             answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             tokens_per_question: answers.mean(|m| tokens_of_question(m, guessable)),
-            survival_by_depth: shares::survival_by_depth(answers),
-            survival_by_mentions: shares::survival_by_mentions(answers),
             survival_by_heading: shares::survival_by_heading(answers),
             overclaim: Overclaim::from_answers(answers),
             fabrication: shares::fabrication(answers),

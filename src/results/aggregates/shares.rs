@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Answers;
-use crate::measure::{AnswerWhenLost, Depth, FactOutcome};
+use crate::measure::{AnswerWhenLost, FactOutcome};
 use crate::results::Ordered;
 use crate::results::result_set::grade::MeasuredAnswer;
 use stats::{self, Interval};
@@ -160,30 +160,6 @@ fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
 /// The share of answers to unanswerable probes that assert something.
 pub(crate) fn fabrication(answers: &Answers<'_>) -> Share {
     share_of(answers, &is_fabricated)
-}
-
-/// Survival by where the transcript last mentions a fact, the oldest first.
-pub(crate) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
-    let shares = survival_by(answers, |_, fact| fact.depth);
-    Depth::ALL
-        .into_iter()
-        .filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?)))
-        .collect()
-}
-
-/// Survival by how many messages mention a fact.
-pub(crate) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
-    let shares = survival_by(answers, |_, fact| {
-        Some(match fact.mentions? {
-            0 | 1 => "1",
-            2 | 3 => "2-3",
-            _ => "4+",
-        })
-    });
-    shares
-        .into_iter()
-        .map(|(name, share)| (name.to_owned(), share))
-        .collect()
 }
 
 /// Survival by the heading of the compression prompt that facts belong under.

@@ -48,9 +48,6 @@ fn facts(
             fact: fact.name().into(),
             answered,
             class: Some(FactClass::new(kept, answered)),
-            depth: None,
-            mentions: None,
-            age: None,
             found: None,
         });
     }

@@ -115,14 +115,6 @@ impl FactFinder {
             .any(|needle| needle.first(folded).is_some())
     }
 
-    /// Where it first occurs in `folded`: the byte at which it begins.
-    pub fn first(&self, folded: &str) -> Option<usize> {
-        self.needles
-            .iter()
-            .filter_map(|needle| Some(needle.first(folded)?.start))
-            .min()
-    }
-
     /// Where it occurs in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = Vec::new();

@@ -65,13 +65,6 @@ impl History {
     pub fn holds(&self, fact: &FactFinder, within: Range<usize>) -> bool {
         self.holders(fact, within).next().is_some()
     }
-
-    /// Where the fact first occurs in a message, from 0 at its start to 1 at its end.
-    pub fn place_in(&self, message: usize, fact: &FactFinder) -> Option<f64> {
-        let text = self.messages.get(message)?;
-        Some(fact.first(text)? as f64 / text.len().max(1) as f64)
-    }
-
     /// Whether a message before `until` has this folded word, path in normal form, or end of a path.
     pub fn mentions(&self, name: &str, until: usize) -> bool {
         self.index()
