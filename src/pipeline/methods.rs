@@ -25,7 +25,7 @@ pub(super) fn all_keys(kind: StrategyKind) -> Vec<&'static str> {
     [COMMON_KEYS.to_vec(), keys(kind)].concat()
 }
 
-/// The keys that it takes and others do not.
+/// The keys that it takes beside those of every method.
 fn keys(kind: StrategyKind) -> Vec<&'static str> {
     match kind {
         StrategyKind::Prompted(_) => {

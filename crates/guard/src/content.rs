@@ -13,7 +13,10 @@ use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_
 
 lazy_patterns! {
     /// The summary says what the user wants.
-    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?)\b|用户(?:又|还|再|明确|随后|现在)*(?:要求|希望|想要|请求|让|需要|指示)");
+    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?|approved|confirmed|allowed|permitted|authori[sz]ed)\b|\b(?:per|at) the user's (?:request|instructions?)\b|用户(?:又|还|再|明确|随后|现在)*(?:要求|希望|想要|请求|让|需要|指示)");
+
+    /// The name of a tag.
+    TAG = pattern(r"</?[a-z][a-z_-]*>");
 
     /// Where that ends, or where it tells what was done.
     ORDER_END = pattern(r"→|;|；|\(|（|–|—|: |：|\. |。|\n|\.$");
@@ -94,10 +97,16 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
     };
     let words = trigrams(request);
     if !references.is_empty() && found.is_empty() && !names_part_of(&references, &after) {
-        return Some(finding(
-            Verdict::Reject,
-            "nothing of the newest request is left",
-        ));
+        let named: Vec<&str> = references
+            .iter()
+            .take(3)
+            .map(|reference| reference.text.as_str())
+            .collect();
+        let message = format!(
+            "no detail of the newest request is named: {}",
+            named.join(", ")
+        );
+        return Some(finding(Verdict::Reject, &message));
     }
     let same_language = main_script(&prose(request), 10) == main_script(&prose(&after), 10);
     if found.is_empty() && words.len() >= 3 && same_language {
@@ -295,7 +304,7 @@ pub(crate) fn rule_lost(histories: &Histories<'_>) -> Found {
     )
 }
 
-/// The words of a prohibition by which its object is known: references, else the beginnings of long words, else signs.
+/// The words of a prohibition by which its object is known: references, else the beginnings of long Latin words, else signs.
 fn object_words(object: &str) -> Vec<String> {
     let references = references_in(object);
     if !references.is_empty() {
@@ -328,10 +337,10 @@ fn object_words(object: &str) -> Vec<String> {
     ];
     let lower = object.to_lowercase();
     let words = lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().count() > 3 && !STOPPED.contains(word));
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.len() > 3 && !STOPPED.contains(word));
     let stems: Vec<String> = words.map(|word| word.chars().take(6).collect()).collect();
-    if !stems.is_empty() && lower.is_ascii() {
+    if !stems.is_empty() {
         return stems;
     }
     let signs: Vec<char> = lower
@@ -395,7 +404,8 @@ pub(crate) fn invented_references(histories: &Histories<'_>) -> Found {
     if histories.options.begins_midway {
         return None;
     }
-    let mut references = references_in(summary);
+    // The names of tags belong to the form.
+    let mut references = references_in(&TAG.replace_all(summary, " "));
     references.retain(|reference| {
         !matches!(
             reference.kind,

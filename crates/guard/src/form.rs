@@ -11,14 +11,17 @@ lazy_patterns! {
     /// How a reply begins that is no summary.
     NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可|需要)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
 
-    /// A word with which no text ends.
-    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|of|to|and|or|with|for|from|by|are|were|but|if|because|than|into|onto|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
+    /// A word with which no text ends. A preposition may be the last one: "what we started with".
+    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|and|or|are|were|but|if|because|than|into|onto|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
 
     /// A line that is a bullet, a number or a heading and nothing else.
     BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s.*|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
 
     /// Markup of a protocol, or words of a model about itself.
     PROTOCOL = pattern(r"(?i)</?think(?:ing)?>|</?reasoning>|\[/?THINK\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
+
+    /// Code in a line, which has brackets of its own.
+    CODE = pattern(r"`[^`]*`");
 
     /// A tag alone on its line that opens something.
     WRAPPER = pattern(r"(?m)^\s*<([a-z][a-z_-]{2,30})>\s*$");
@@ -85,6 +88,11 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     if let Some(name) = unclosed {
         return Some(format!("the tag <{name}> is not closed"));
     }
+    if summary.starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(summary).is_err_and(|error| error.is_eof())
+    {
+        return Some("its JSON is not closed".to_owned());
+    }
     if let Some(heading) = missing_section(histories, summary) {
         return Some(format!("its outline ends before `{heading}`"));
     }
@@ -99,7 +107,7 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         "it ends within a row of a table"
     } else if ["`", "**"].iter().any(|mark| ends_marked(line, mark)) {
         "it ends within marked text"
-    } else if ends_in_bracket(line) {
+    } else if ends_in_bracket(&CODE.replace_all(line, "`")) {
         "it ends within brackets"
     } else if !is_row
         && line.chars().any(char::is_alphanumeric)
@@ -167,6 +175,14 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     else {
         return false;
     };
+    // Whole words with which many others begin.
+    const WHOLE: [&str; 16] = [
+        "in", "on", "of", "to", "at", "by", "up", "for", "off", "out", "not", "from", "with",
+        "over", "all", "so",
+    ];
+    if WHOLE.contains(&word) {
+        return false;
+    }
     // Another form of the word is no other word.
     const ENDINGS: [&str; 7] = ["s", "es", "ed", "er", "ing", "ly", "ion"];
     let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);

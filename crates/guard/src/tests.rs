@@ -70,6 +70,9 @@ fn sound_summaries_pass_however_they_are_written() {
         format!("{SOUND}\n- the pool drains;\n- the cache waits;"),
         format!("{SOUND}\nThe prompt says `<think>` and \"as an AI\" in its tests."),
         format!("{SOUND}\n<analysis>\nread it all\n</analysis>"),
+        format!("{SOUND}\n- Only src/pool.rs differs from what we started with"),
+        format!("{SOUND}\n- regex in src/pool.rs: `^\\d{{4}}-(`"),
+        format!("<state_snapshot>\n<overall_goal>\n{SOUND}\n</overall_goal>\n<recent_actions>\nread\n</recent_actions>\n</state_snapshot>"),
         format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}\n8. Current Work:\nThe pool"),
     ] {
         let report = report(&sound);
@@ -109,6 +112,7 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} in `src/po")),
         ("cut_off", format!("{SOUND} (as in **step")),
         ("cut_off", format!("{SOUND} and the conf")),
+        ("cut_off", format!("{{\n  \"goal\": \"{}\",\n  \"rules\": [\n    \"never touch it\"", SOUND.replace('\n', " "))),
         ("cut_off", format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}")),
         ("cut_off", format!("## Constraints & Preferences\n{SOUND}")),
         ("protocol_text", format!("<think>Perhaps</think>\n{SOUND}")),

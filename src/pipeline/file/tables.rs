@@ -22,7 +22,7 @@ use store::remote::RemoteMode;
 table! {
     /// Everything that can be declared, and that a profile can override.
     Declared {
-        /// Settings of the whole.
+        /// Settings of the whole pipeline.
         pipeline: PipelineTable,
         /// A cache that several machines share.
         cache: CacheTable,
@@ -134,7 +134,7 @@ table! {
         max_attempts: u32 in 1..,
         /// Seconds for one reply. Default: 180; in the flex lane at least 900.
         timeout_s: Duration,
-        /// Seconds in which a model answers nobody before its calls fail; a longer pause that it asks for ends them at once.
+        /// Seconds that a model may leave all calls unanswered before they fail; a longer pause that it asks for ends them at once.
         /// Default: 600.
         give_up_after_s: Duration,
         /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
@@ -198,7 +198,7 @@ table! {
         placement: PromptPlacement,
         /// The shape of a product: "codex", "pi", "hermes", "openhands", "gemini" or "claude-code". Other keys override it.
         preset: Preset,
-        /// The oldest messages that stay, so many at least.
+        /// How many of the oldest messages stay, at least.
         keep_head: u32 in 1..,
         /// The newest messages that stay: tokens, "30%" of the tokens, or "20 messages".
         keep_tail: TailValue,
