@@ -1,5 +1,6 @@
 //! All measures of one cell. What all cells of a probe share is made once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -93,19 +94,16 @@ pub struct Measured {
 }
 
 impl ProbeMeasure {
-    /// Prepares `probe`, asked after the messages of `history` from `start` to the last of `points` were compressed at
-    /// these points. `tokens` are those of all messages; messages before `until` are known to whoever answers (the end
-    /// of the prefix, or of a verbatim tail).
+    /// Prepares `probe`, asked after the messages of the `prefix` of `history` were compressed. `tokens` are those of all
+    /// messages; messages before `until` are known to whoever answers (the end of the prefix, or of a verbatim tail).
     pub fn new(
         probe: &Probe,
         history: &History,
-        start: usize,
-        points: &[usize],
+        prefix: Range<usize>,
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
         let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
-        let prefix = start..points.last().copied().unwrap_or(start);
         let spellings = probe
             .expected_facts
             .iter()
@@ -246,8 +244,7 @@ mod tests {
             "expected_facts": ["8081", "连接超时"], "superseded_facts": ["8080"], "literal": literal}))
         .unwrap();
         let history = History::new(&messages);
-        let measure =
-            ProbeMeasure::new(&probe, &history, 0, &[2], 2, [Tokens(4), Tokens(12)].into());
+        let measure = ProbeMeasure::new(&probe, &history, 0..2, 2, [Tokens(4), Tokens(12)].into());
         let present = context.map(|context| measure.presence(&fold(context)));
         measure.measure(&history, present.as_deref(), |_| true, answer)
     }
@@ -261,7 +258,7 @@ mod tests {
         )
         .unwrap();
         let history = History::new(&messages);
-        let measure = ProbeMeasure::new(&probe, &history, 0, &[1], 1, [Tokens(9)].into());
+        let measure = ProbeMeasure::new(&probe, &history, 0..1, 1, [Tokens(9)].into());
         let found = measure.found_in(["nothing", "Port 8081 it is"].into_iter());
         assert_eq!(found, Some(vec![true, false]));
         assert_eq!(

@@ -69,16 +69,10 @@ impl Measures {
             } else {
                 end
             };
-            let points = loaded
-                .points
-                .get(..=point.0)
-                .unwrap_or(std::slice::from_ref(&end));
-            let start = loaded.fixture.start();
             Rc::new(ProbeMeasure::new(
                 probe,
                 self.history(texts),
-                start,
-                points,
+                loaded.fixture.start()..end,
                 until,
                 self.tokens.clone(),
             ))
