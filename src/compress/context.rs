@@ -73,19 +73,21 @@ impl Context {
         }
     }
 
-    /// The readable text without the messages that are `recorded` word for word.
-    pub fn text_beside(&self, recorded: &[Message]) -> Option<Arc<str>> {
+    /// The readable text without the messages that are `recorded` word for word; `None` if it has none of them.
+    pub fn text_beside(&self, recorded: &[Message]) -> Option<String> {
         let Context::Readable { messages } = self else {
-            return self.text();
+            return None;
         };
         let recorded: HashSet<(Role, &str)> = recorded
             .iter()
             .map(|message| (message.role, message.content.trim()))
             .collect();
-        let own = messages
+        let own: Vec<Message> = messages
             .iter()
-            .filter(|message| !recorded.contains(&(message.role, message.content.trim())));
-        Some(text_of(&own.cloned().collect::<Vec<_>>()).into())
+            .filter(|message| !recorded.contains(&(message.role, message.content.trim())))
+            .cloned()
+            .collect();
+        (own.len() < messages.len()).then(|| text_of(&own))
     }
 
     /// The texts of user messages that a vendor returned word for word beside its item; `None` if the context is no

@@ -78,6 +78,7 @@ pub struct LoadedContext {
     folded: OnceCell<Option<String>>,
     folded_summary: OnceCell<Option<String>>,
     entries: OnceCell<Option<ContextEntries>>,
+    /// Those that the method wrote; `None` if it wrote all.
     own_entries: OnceCell<Option<ContextEntries>>,
     /// Whether an exact token of a message occurs in the readable text, by the index of the message.
     pointers: RefCell<HashMap<usize, bool>>,
@@ -131,12 +132,11 @@ impl LoadedContext {
     /// The statements of what the method wrote: of the readable text without the `recorded` messages that it has word for
     /// word.
     pub fn own_entries(&self, recorded: &[Message]) -> Option<&ContextEntries> {
-        self.own_entries
-            .get_or_init(|| {
-                let text = self.compressed.context.text_beside(recorded);
-                text.map(|text| ContextEntries::from_text(&text))
-            })
-            .as_ref()
+        let own = self.own_entries.get_or_init(|| {
+            let text = self.compressed.context.text_beside(recorded);
+            text.map(|text| ContextEntries::from_text(&text))
+        });
+        own.as_ref().or_else(|| self.entries())
     }
 
     /// Whether the readable text has an exact token of a message of the transcript, one of `distinctive_references`.

@@ -1,6 +1,5 @@
 //! Every figure of a method, declared once: what it is computed from, its kind and unit, its words, and the tables that
-//! show it. Tables, `--all`, `report.md` and the page come from this
-//! list, and a test looks for its words in docs/data.md.
+//! show it. Tables, `--all`, `report.md` and the page come from this list, and a test looks for its words in docs/data.md.
 
 use super::aggregates::planted::PlantedSummary;
 use super::aggregates::shares::Share as Counted;

@@ -1,5 +1,4 @@
-//! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters, words of a shell,
-//! tags of reasoning.
+//! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters, words of a shell.
 
 use std::borrow::Cow;
 
@@ -160,50 +159,6 @@ pub fn shell_word(word: &str) -> String {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
-
-/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
-/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for. In lower case.
-pub const REASONING_TAGS: [(&str, &str); 36] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<thoughts>", "</thoughts>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<reason>", "</reason>"),
-    ("<reflection>", "</reflection>"),
-    ("<scratchpad>", "</scratchpad>"),
-    ("<inner_monologue>", "</inner_monologue>"),
-    ("<antthinking>", "</antthinking>"),
-    ("<antml:thinking>", "</antml:thinking>"),
-    ("<reasoning_scratchpad>", "</reasoning_scratchpad>"),
-    ("<seed:think>", "</seed:think>"),
-    ("<longcat_think>", "</longcat_think>"),
-    ("[think]", "[/think]"),
-    ("◁think▷", "◁/think▷"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|channel|>analysis", "<|channel|>final<|message|>"),
-    (
-        "<|start|>assistant<|channel|>analysis",
-        "<|channel|>final<|message|>",
-    ),
-    ("<|channel>thought", "<channel|>"),
-    ("<|start_thinking|>", "<|end_thinking|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>"),
-    ("<unused94>", "<unused95>"),
-    ("<|think|>", "<|/think|>"),
-    ("<|thinking|>", "<|/thinking|>"),
-    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
-    ("<mm:think>", "</mm:think>"),
-    ("<cot>", "</cot>"),
-    ("<chain_of_thought>", "</chain_of_thought>"),
-    ("<thought_process>", "</thought_process>"),
-    ("<thinking_process>", "</thinking_process>"),
-    ("<inner_thoughts>", "</inner_thoughts>"),
-    ("<internal_monologue>", "</internal_monologue>"),
-    ("<reasoning_content>", "</reasoning_content>"),
-    ("[thinking]", "[/thinking]"),
-    ("[reasoning]", "[/reasoning]"),
-];
 
 #[cfg(test)]
 mod tests {

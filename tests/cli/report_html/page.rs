@@ -168,8 +168,10 @@ fn a_chunk_is_reused_wherever_its_cells_stand() {
         .iter()
         .take_while(|listed| listed.row.fixture == sample.rows[0].row.fixture)
         .count();
-    // without the first context, without the first fixture
-    for left_out in [8, fixture] {
+    // Without the first contexts, without the first fixtures. Where a chunk ends depends on digests, so after one cut it
+    // takes longer than after another until chunks end where they did: the bound is for a cut on average.
+    let cuts = [8, 16, 24, 32, 40, fixture, 2 * fixture, 3 * fixture];
+    let made = cuts.map(|left_out| {
         let input = sample.input();
         let read_rows = |places: std::ops::Range<usize>| {
             (input.read_rows)(places.start + left_out..places.end + left_out)
@@ -179,12 +181,10 @@ fn a_chunk_is_reused_wherever_its_cells_stand() {
             read_rows: &read_rows,
             ..input.clone()
         };
-        let made = chunks.made_for(input);
-        assert!(
-            (1..=6).contains(&made),
-            "{made} of {all} without {left_out} cells"
-        );
-    }
+        chunks.made_for(input)
+    });
+    assert!(made.iter().all(|made| *made >= 1), "{made:?}");
+    assert!(made.iter().sum::<usize>() <= 3 * cuts.len(), "{made:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{last_bytes, replaced, unescaped};
-use base::text::{REASONING_TAGS, pattern};
+use base::text::pattern;
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
@@ -37,6 +37,49 @@ static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
 });
 static MENTION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
+/// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
+/// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for. In lower case.
+const REASONING_TAGS: [(&str, &str); 36] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reason>", "</reason>"),
+    ("<reflection>", "</reflection>"),
+    ("<scratchpad>", "</scratchpad>"),
+    ("<inner_monologue>", "</inner_monologue>"),
+    ("<antthinking>", "</antthinking>"),
+    ("<antml:thinking>", "</antml:thinking>"),
+    ("<reasoning_scratchpad>", "</reasoning_scratchpad>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<longcat_think>", "</longcat_think>"),
+    ("[think]", "[/think]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|channel|>analysis", "<|channel|>final<|message|>"),
+    (
+        "<|start|>assistant<|channel|>analysis",
+        "<|channel|>final<|message|>",
+    ),
+    ("<|channel>thought", "<channel|>"),
+    ("<|start_thinking|>", "<|end_thinking|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<unused94>", "<unused95>"),
+    ("<|think|>", "<|/think|>"),
+    ("<|thinking|>", "<|/thinking|>"),
+    ("<|begin_of_thinking|>", "<|end_of_thinking|>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<cot>", "</cot>"),
+    ("<chain_of_thought>", "</chain_of_thought>"),
+    ("<thought_process>", "</thought_process>"),
+    ("<thinking_process>", "</thinking_process>"),
+    ("<inner_thoughts>", "</inner_thoughts>"),
+    ("<internal_monologue>", "</internal_monologue>"),
+    ("<reasoning_content>", "</reasoning_content>"),
+    ("[thinking]", "[/thinking]"),
+    ("[reasoning]", "[/reasoning]"),
+];
 /// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag in angle brackets ends
 /// one that such a tag begins. Of the other tags, each has its own end.
 static REASONING: LazyLock<Regex> = LazyLock::new(|| {
