@@ -13,9 +13,10 @@ use serde_json::json;
 
 use crate::action::{INSTRUCTIONS, SEARCHES_LEFT, Stage};
 use crate::judge::{CriterionId, GradingRequest};
-use crate::probe::{ProbeSources, propose_candidates};
+use crate::probe::propose_candidates;
 use base::locale::Locale;
 use base::words::is_chinese;
+use lexical::notes::SessionOutline;
 use lexical::{Aspect, GradedAnswer, LiteralGrade, SummaryPrompt, read_transcript};
 use sessions::transcript::{Message, Role};
 
@@ -108,7 +109,7 @@ fn propose(transcript: &str) -> String {
         .map(|message| message.content.as_str())
         .collect();
     let candidates = propose_candidates(
-        &ProbeSources::from_messages(&span),
+        &SessionOutline::from_messages(&span),
         locale_of(&texts.concat()),
     );
     json!({ "probes": candidates }).to_string()

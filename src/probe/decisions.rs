@@ -1,15 +1,15 @@
 //! Questions about choices: what was rejected, why something is so, what was demanded.
 
 use super::ProbeType;
-use super::generate::ProbeCandidate;
-use super::phrases::{clause, is_balanced, statement, terms};
-use super::sources::{ProbeSources, candidate, gap};
+use super::generate::{ProbeCandidate, candidate};
+use super::phrases::{clause, is_balanced, statement, terms, with_gap};
 use base::locale::Locale;
 use base::words::is_han;
+use lexical::notes::SessionOutline;
 
 /// Questions about what was decided, the better ones first.
 pub(super) fn decisions(
-    sources: &ProbeSources,
+    sources: &SessionOutline,
     locale: Locale,
 ) -> impl Iterator<Item = ProbeCandidate> {
     let sentences = sources
@@ -210,15 +210,33 @@ fn choice(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     )
 }
 
+/// Asks for the word in a gap of a sentence, after words that say where the sentence is from. Rules cannot ask why or
+/// what in their own words; without this form, decisions, demands and findings would have no probes where no model
+/// writes them.
+pub(super) fn gap(
+    kind: ProbeType,
+    sentence: &str,
+    locale: Locale,
+    before: [&str; 2],
+) -> Option<ProbeCandidate> {
+    let (gapped, term) = with_gap(sentence)?;
+    let [en, zh] = before;
+    let question = locale.pick(
+        format!("{en}: \"{gapped}\" What belongs in the gap?"),
+        format!("{zh}：“{gapped}”空缺处是什么？"),
+    );
+    Some(candidate(kind, question, vec![term], sentence))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::probe::{ProbeCandidate, propose_candidates};
 
     fn decided(sentence: &str, locale: Locale) -> ProbeCandidate {
-        let sources = ProbeSources {
+        let sources = SessionOutline {
             decisions: vec![sentence.to_owned()],
-            ..ProbeSources::default()
+            ..SessionOutline::default()
         };
         propose_candidates(&sources, locale)
             .into_iter()

@@ -107,6 +107,20 @@ pub struct ProbeCandidate {
     pub reference_answer: String,
 }
 
+pub(super) fn candidate(
+    kind: ProbeType,
+    question: String,
+    facts: Vec<String>,
+    reference: &str,
+) -> ProbeCandidate {
+    ProbeCandidate {
+        kind,
+        question,
+        expected_facts: facts,
+        reference_answer: reference.to_owned(),
+    }
+}
+
 #[derive(Deserialize)]
 struct GeneratorReply {
     probes: Vec<serde_json::Value>,

@@ -8,7 +8,6 @@ mod decisions;
 mod generate;
 mod phrases;
 mod propose;
-mod sources;
 
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{
@@ -19,7 +18,6 @@ pub use generate::{
     generation_template, generation_work, proof_of, read_candidates, verify,
 };
 pub use propose::{keep_true_files, propose_candidates};
-pub use sources::ProbeSources;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

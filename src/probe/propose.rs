@@ -4,11 +4,11 @@
 //! stood.
 
 use super::ProbeType;
-use super::decisions::{decisions, gives_reason};
-use super::generate::ProbeCandidate;
+use super::decisions::{decisions, gap, gives_reason};
+use super::generate::{ProbeCandidate, candidate};
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
-use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
+use lexical::notes::SessionOutline;
 use sessions::transcript::{FileLedger, FileRecord};
 
 /// The most files that one question asks for.
@@ -19,7 +19,7 @@ const MAX_LINE: usize = 160;
 const MOST_OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the sources allow. They still have to be verified.
-pub fn propose_candidates(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
+pub fn propose_candidates(sources: &SessionOutline, locale: Locale) -> Vec<ProbeCandidate> {
     let recall = failures(sources, locale)
         .chain(values(sources, locale))
         .chain(findings(sources, locale));
@@ -35,7 +35,7 @@ pub fn propose_candidates(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCa
     candidates
 }
 
-fn failures(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn failures(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     sources
         .failures
         .iter()
@@ -73,7 +73,7 @@ fn is_setting(key: &str, value: &str) -> bool {
     is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
 }
 
-fn values(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn values(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     sources
         .values
         .iter()
@@ -93,7 +93,7 @@ fn values(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeC
         })
 }
 
-fn findings(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn findings(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let words = ["The agent found this", "代理曾得出这一结论"];
     sources
         .findings
@@ -150,7 +150,7 @@ const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
     ),
 ];
 
-fn files(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
+fn files(sources: &SessionOutline, locale: Locale) -> Vec<ProbeCandidate> {
     let lists = FILE_QUESTIONS.iter().filter_map(|(wanted, words)| {
         let found = sources.files.iter().filter(|file| wanted(file));
         let paths = project_files(found.map(|file| &file.path));
@@ -202,7 +202,7 @@ fn file_list(
 }
 
 /// Questions about what was changed in each file.
-fn changes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn changes(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     sources
         .modified
         .iter()
@@ -225,7 +225,7 @@ fn changes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = Probe
         })
 }
 
-fn continuations(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn continuations(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let tasks = sources
         .tasks
         .iter()
@@ -239,7 +239,7 @@ fn continuations(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item =
 }
 
 /// Asks for the open items of the agent's own plan.
-fn plan(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
+fn plan(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
     let open = sources
         .plan
         .iter()
@@ -342,7 +342,7 @@ fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
 }
 
 /// Asks for the person's last request.
-fn request(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
+fn request(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
     const SHORT: usize = 60;
     let asked = sources.request.as_deref()?.trim();
     let names: Vec<String> = terms(asked).into_iter().take(3).collect();
@@ -362,7 +362,7 @@ fn request(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
 
 /// Asks for the file and the command that the agent worked on last.
 fn work_state_probes(
-    sources: &ProbeSources,
+    sources: &SessionOutline,
     locale: Locale,
 ) -> impl Iterator<Item = ProbeCandidate> {
     let file = sources
@@ -413,8 +413,8 @@ mod tests {
     use sessions::transcript::Point;
     use sessions::transcript::{Message, Role, ToolCall};
 
-    fn sources() -> ProbeSources {
-        ProbeSources {
+    fn sources() -> SessionOutline {
+        SessionOutline {
             files: vec![
                 FileRecord {
                     path: "src/export.py".into(),
@@ -573,7 +573,7 @@ mod tests {
             ),
         ];
         let candidates =
-            propose_candidates(&ProbeSources::from_messages(&span.concat()), Locale::En);
+            propose_candidates(&SessionOutline::from_messages(&span.concat()), Locale::En);
         let recall = candidates
             .iter()
             .filter(|candidate| candidate.kind == ProbeType::Recall);
@@ -589,9 +589,9 @@ mod tests {
 
     #[test]
     fn an_alternative_named_in_chinese_is_asked_for_in_chinese() {
-        let sources = ProbeSources {
+        let sources = SessionOutline {
             decisions: vec!["改用 sqlite 而不是 json 文件。".into()],
-            ..ProbeSources::default()
+            ..SessionOutline::default()
         };
         let candidates = propose_candidates(&sources, Locale::Zh);
         assert_eq!(

@@ -1,7 +1,8 @@
 //! Answers by retrieval: quotes the passages that share the rarest terms with the question.
 //!
-//! Rules cannot write sentences, so they quote: an answer contains only text of the context, and no fact is invented. A
-//! small context is quoted whole. In a larger one, the rank of a passage depends on three things: its BM25 score and that
+//! Rules cannot write sentences, so they quote: an answer contains only text of the context, and no fact is invented. Of a
+//! transcript, its outline is searched beside the passages: no single message says which files were created or which
+//! command was the last, and a summary does. A small context is quoted whole. In a larger one, the rank of a passage depends on three things: its BM25 score and that
 //! of its neighbours, since a reason often follows in the next sentence; its speaker, since the user's words matter more
 //! than what a tool printed; and whether it has the kind of thing that the question asks for. Each chosen passage lowers
 //! the weight of its terms, so that every part of a question is served.
@@ -11,7 +12,7 @@
 //! large to be quoted whole and has nothing related. Superseded and current values are quoted side by side; the later
 //! passage ranks slightly higher.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::instructions::limit;
 use super::passages::{Origin, Passage, passages};
@@ -85,6 +86,8 @@ fn nothing(question: &str) -> &'static str {
 
 /// The length of an excerpt in bytes. Only longer passages are cut.
 const QUOTED: usize = 420;
+/// The factor on the rank of what is noted of the session as a whole.
+const NOTED: f64 = 1.7;
 /// The factor on the weight of a term for each chosen passage that has it.
 const SERVED: f64 = 0.9;
 
@@ -103,14 +106,16 @@ impl Retriever {
         let mut lengths = Vec::with_capacity(passages.len());
         for (index, passage) in (0u32..).zip(&passages) {
             let mut length = 0.0;
-            each_term(&passage.text, |term| {
+            let mut count = |term| {
                 length += 1.0;
                 let list = postings.entry(term).or_default();
                 match list.last_mut().filter(|(last, _)| *last == index) {
                     Some((_, count)) => *count += 1.0,
                     None => list.push((index, 1.0)),
                 }
-            });
+            };
+            each_term(passage.subject, &mut count);
+            each_term(&passage.text, &mut count);
             lengths.push(length);
         }
         let mean_length = lengths.iter().sum::<f64>() / (lengths.len().max(1) as f64);
@@ -187,9 +192,7 @@ impl Retriever {
         let mut room = form.tokens;
         while room > 0 && chosen.len() < form.passages {
             let scores = self.scores(&asked);
-            let open = candidates
-                .iter()
-                .filter(|(at, _)| !self.is_redundant(&chosen, *at));
+            let open = candidates.iter().filter(|(at, _)| !chosen.contains(at));
             let scored =
                 open.map(|(at, factor)| (*at, self.score_in_context(*at, &scores) * factor));
             let Some((best, _)) = scored
@@ -225,7 +228,10 @@ impl Retriever {
         const CANDIDATES: usize = 160;
         let scored = (0..self.passages.len()).map(|at| (at, self.score_in_context(at, scores)));
         let mut all: Vec<(usize, f64)> = scored.filter(|(_, score)| *score > 0.0).collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
+        // A line that a program printed often is one candidate.
+        let mut texts = HashSet::new();
+        all.retain(|(at, _)| texts.insert(self.passages.get(*at).map(|p| p.text.as_str())));
         all.truncate(CANDIDATES);
         all.into_iter()
             .map(|(at, _)| (at, self.factor(at, kinds)))
@@ -254,13 +260,6 @@ impl Retriever {
             .unwrap_or(0.0)
     }
 
-    fn is_redundant(&self, chosen: &[usize], at: usize) -> bool {
-        let text = self.passages.get(at).map(|p| p.text.as_str());
-        chosen
-            .iter()
-            .any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
-    }
-
     /// How well a passage suits the question by its speaker, its place and its content.
     fn factor(&self, at: usize, kinds: &QuestionKinds) -> f64 {
         let Some(passage) = self.passages.get(at) else {
@@ -272,6 +271,7 @@ impl Retriever {
             Origin::Replied => 1.15,
             Origin::Returned => 0.55,
             Origin::Called => 0.5,
+            Origin::Noted => NOTED,
         };
         // Of two passages on the same thing, the later one is current.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
@@ -466,6 +466,40 @@ ValueError: delay must not be negative. The log rotates daily.";
             )
             .contains("8081")
         );
+    }
+
+    #[test]
+    fn what_no_message_says_by_itself_is_answered_from_the_outline() {
+        let mut context = String::from("[user]\nTidy up the repository.\n");
+        for number in 0..60 {
+            let call = if number % 3 == 0 {
+                "write_file"
+            } else {
+                "read_file"
+            };
+            context.push_str(&format!(
+                "\n[assistant]\nThe files are next: changed, created or read, whichever is needed.\n\
+                 [call {call}] {{\"path\":\"src/part_{number}.py\",\"content\":\"x\"}}\n\n[result {call}]\n{}\n",
+                "a file was created or changed by somebody last year\n".repeat(9)
+            ));
+        }
+        context.push_str(
+            "\n[user]\nNow rename Ledger to Journal.\n\n[assistant]\n\
+             [call terminal] {\"command\":\"pytest -q\"}\n\n[result terminal]\n3 passed",
+        );
+        for (question, expected) in [
+            ("Which files were created?", "src/part_3.py"),
+            ("Which files were only read, not changed?", "src/part_58.py"),
+            ("Which file was the agent changing last?", "src/part_57.py"),
+            ("Which command did the agent run last?", "pytest -q"),
+            (
+                "What did the user ask for last?",
+                "rename Ledger to Journal",
+            ),
+        ] {
+            let answer = answer(&context, question);
+            assert!(answer.contains(expected), "{question} {answer}");
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::notes::readable;
+use crate::notes::{SessionOutline, readable};
 use base::words::sentences;
-use sessions::transcript::{Message, Role, ToolCall};
+use sessions::transcript::{FileRecord, Message, Role, ToolCall};
 
 /// Where a passage comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(super) enum Origin {
     /// What a tool was called with.
     Called,
     Returned,
+    /// What no message says by itself, but a reader of all messages knows.
+    Noted,
 }
 
 /// A stretch of text that can be quoted by itself.
@@ -22,6 +24,8 @@ pub(super) enum Origin {
 pub(super) struct Passage {
     /// The text, on one line.
     pub(super) text: String,
+    /// Words that say what the text is, searched but not quoted; empty unless it is [`Origin::Noted`].
+    pub(super) subject: &'static str,
     /// Where it comes from.
     pub(super) origin: Origin,
     /// The number of the message or paragraph it is in: neighbours share it.
@@ -32,9 +36,12 @@ pub(super) struct Passage {
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut collector = PassageCollector::default();
     match read_transcript(text) {
-        Some(messages) => messages
-            .iter()
-            .for_each(|message| collector.add_message(message)),
+        Some(messages) => {
+            messages
+                .iter()
+                .for_each(|message| collector.add_message(message));
+            collector.add_outline(&SessionOutline::from_messages(&messages));
+        }
         None => collector.add_plain(text),
     }
     collector.passages
@@ -48,10 +55,15 @@ struct PassageCollector {
 
 impl PassageCollector {
     fn push(&mut self, origin: Origin, text: &str) {
+        self.push_about("", origin, text);
+    }
+
+    fn push_about(&mut self, subject: &'static str, origin: Origin, text: &str) {
         let text = text.trim();
         if text.chars().any(char::is_alphanumeric) {
             self.passages.push(Passage {
                 text: text.to_owned(),
+                subject,
                 origin,
                 block: self.block,
             });
@@ -85,6 +97,37 @@ impl PassageCollector {
         }
     }
 
+    /// Adds what a summary of the session would say and no single message does: otherwise the whole transcript would answer
+    /// questions about the session as a whole worse than a summary of it.
+    fn add_outline(&mut self, outline: &SessionOutline) {
+        let mut note = |subject, text: &str| {
+            self.block += 1;
+            self.push_about(subject, Origin::Noted, text);
+        };
+        for file in &outline.files {
+            note(file_subject(file), &file.path);
+        }
+        for (command, lines) in &outline.failures {
+            let message = format!("`{command}`: {}", lines.join(" | "));
+            note("command failed, error message 命令失败 报错信息", &message);
+        }
+        for item in &outline.plan {
+            note(
+                "open items of the agent's plan, not done yet 代理自己的计划 没有完成的事项",
+                item,
+            );
+        }
+        if let Some(command) = &outline.last_command {
+            note("command the agent ran last 最后运行的命令", command);
+        }
+        if let Some(path) = &outline.changed_last {
+            note("file the agent was changing last 最后改动的文件", path);
+        }
+        for sentence in sentences(outline.request.as_deref().unwrap_or_default()) {
+            note("the user asked for this last 用户最后要求", sentence);
+        }
+    }
+
     fn add_call(&mut self, call: &ToolCall) {
         let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments)
         else {
@@ -113,6 +156,14 @@ impl PassageCollector {
                 .lines()
                 .for_each(|line| self.push(Origin::Called, line));
         }
+    }
+}
+
+fn file_subject(file: &FileRecord) -> &'static str {
+    match (file.created, file.modified) {
+        (true, _) => "files created 新建的文件",
+        (false, true) => "existing files changed 修改的已有文件",
+        (false, false) => "files only read, not changed 只读过没有改动的文件",
     }
 }
 
@@ -242,6 +293,10 @@ mod tests {
             "a.py",
             "b.py",
             "x = 1",
+            // The outline: the file that was read, the last command, the request.
+            "a.py",
+            "ls",
+            "go",
         ];
         assert_eq!(texts(&render(&session())), expected);
         assert_eq!(

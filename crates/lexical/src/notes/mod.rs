@@ -2,9 +2,11 @@
 //! alone. Deterministic, no model. [`notes_within`] writes them as a text of a given size.
 
 mod hidden_failures;
+mod outline;
 pub mod rules;
 mod session;
 
+pub use outline::SessionOutline;
 pub use session::{FileNote, NotedFailure, SessionNotes, readable};
 
 use base::units::Tokens;

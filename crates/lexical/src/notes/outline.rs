@@ -1,17 +1,13 @@
-//! What rules find in a span that probes can ask about, and the forms of these questions.
+//! The outline of a session: what stands in its notes, cleared of what is uncertain, and where the work stood last.
 
 use serde_json::Value;
 
-use super::ProbeType;
-use super::generate::ProbeCandidate;
-use super::phrases::with_gap;
-use base::locale::Locale;
-use lexical::notes::SessionNotes;
+use super::SessionNotes;
 use sessions::transcript::{FileRecord, Message, Role, ToolCall};
 
-/// What rules find in a span that probes can ask about. Lists are in the order of the span.
+/// What rules find in a span that can be asked about. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeSources {
+pub struct SessionOutline {
     /// Files with what happened to them.
     pub files: Vec<FileRecord>,
     /// Files changed, by path, each with what was changed in it.
@@ -38,46 +34,14 @@ pub struct ProbeSources {
     pub values: Vec<(String, String)>,
 }
 
-pub(super) fn candidate(
-    kind: ProbeType,
-    question: String,
-    facts: Vec<String>,
-    reference: &str,
-) -> ProbeCandidate {
-    ProbeCandidate {
-        kind,
-        question,
-        expected_facts: facts,
-        reference_answer: reference.to_owned(),
-    }
-}
-
-/// Asks for the word in a gap of a sentence, after words that say where the sentence is from. Rules cannot ask why or
-/// what in their own words; without this form, decisions, demands and findings would have no probes where no model
-/// writes them.
-pub(super) fn gap(
-    kind: ProbeType,
-    sentence: &str,
-    locale: Locale,
-    before: [&str; 2],
-) -> Option<ProbeCandidate> {
-    let (gapped, term) = with_gap(sentence)?;
-    let [en, zh] = before;
-    let question = locale.pick(
-        format!("{en}: \"{gapped}\" What belongs in the gap?"),
-        format!("{zh}：“{gapped}”空缺处是什么？"),
-    );
-    Some(candidate(kind, question, vec![term], sentence))
-}
-
-impl ProbeSources {
+impl SessionOutline {
     /// Applies the rules to `span`.
-    pub fn from_messages(span: &[Message]) -> ProbeSources {
+    pub fn from_messages(span: &[Message]) -> SessionOutline {
         let notes = SessionNotes::from_messages(span);
         let words = own_words(span);
         let mut files = notes.lasting_files();
         files.retain(|note| !note.file.deleted);
-        ProbeSources {
+        SessionOutline {
             files: files.iter().map(|note| note.file.clone()).collect(),
             modified: files
                 .iter()
