@@ -1,11 +1,11 @@
-//! Tests whether the figures predict success at work, with twelve repositories that have hidden checks, a scripted
-//! worker, eight compressors and eleven harms. For each figure it prints Spearman's correlation with success, and the
-//! success by thirds of the figure.
+//! Tests whether the score and the figures predict success at work, with twelve repositories that have hidden checks, five
+//! scripted workers, eight compressors and eleven harms. For each figure it prints Spearman's correlation with the success
+//! of each worker. Answers and grades of the score are those of the rules that stand in for a model.
 //!
 //! `cargo run -p compeval-tools --bin twelve_repositories`
 //!
-//! Nothing here is random and no model is asked. The worker searches values by fixed words and does not use the rules
-//! of the figures. So the table shows whether a figure follows success if only facts decide about success. It shows
+//! Nothing here is random and no model is asked. The workers search values by fixed words and do not use the rules of the
+//! figures. So the table shows whether a figure follows success if only facts decide about success. It shows
 //! less about real agents.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -17,18 +17,25 @@ mod ranks;
 mod repositories;
 mod worker;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use base::locale::Locale;
+use compeval::action::Stage;
+use compeval::judge::{CriterionId, Rubric, Scope, grade, read_reply};
 use compeval::measure::{ContextProbe, share};
+use compeval::probe::Probe;
+use compeval::stand_in;
 use compressors::{Compressor, Harm};
 use lexical::facts::History;
 use lexical::{ContextEntries, KnownReferences};
 use ranks::spearman;
 use repositories::{REPOSITORIES, Repository, Slot};
+use serde_json::json;
 use sessions::transcript::{count_tokens, fold_document};
-use worker::work;
+use worker::{WORKERS, work};
 
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
+    "score",
     "kept",
     "placed",
     "sound",
@@ -42,20 +49,50 @@ const FIGURES: [&str; 8] = [
 /// The figures for which higher is worse.
 const HARMS: [&str; 4] = ["denied", "stale", "contradicted", "invented"];
 
-/// A context: its figures, and whether the work with it succeeded.
+/// A context: its figures, and for each of [`WORKERS`] whether the work with it succeeded.
 struct Cell {
     figures: [f64; FIGURES.len()],
-    success: bool,
-    reads: usize,
+    successes: [bool; WORKERS.len()],
+}
+
+/// The overall score of the answer that rules give to a probe, graded by rules.
+fn score(probe: &Probe, context: &str) -> Option<f64> {
+    let reply = |stage, values: &[(&'static str, &str)]| {
+        let values: BTreeMap<&str, _> = values
+            .iter()
+            .map(|(name, text)| (*name, (*text).into()))
+            .collect();
+        stand_in::reply(stage, &values)
+    };
+    let answer = reply(
+        Stage::Answer,
+        &[("context", context), ("question", &probe.question)],
+    );
+    let rubric = Rubric::built_in(Locale::En);
+    let criteria = rubric.criteria_for(probe.kind, Scope::ByType);
+    let ids: Vec<CriterionId> = criteria.iter().map(|one| one.id.clone()).collect();
+    let request = json!({
+        "probe_question": probe.question, "model_response": answer, "compacted_context": context,
+        "rubric_criteria": ids,
+        "ground_truth": {"expected_facts": probe.expected_facts, "superseded_facts": probe.superseded_facts},
+    });
+    let graded = reply(Stage::Judge, &[("request", &request.to_string())]);
+    let scores = read_reply(&graded, &ids).ok()?;
+    Some(grade(rubric, &scores).overall()?.value())
 }
 
 fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
     let session = repository.session();
     let history = History::new(&session);
     let (entries, folded) = (ContextEntries::from_text(context), fold_document(context));
-    let probes = Slot::ALL.iter().filter_map(|slot| repository.probe(*slot));
+    let probes: Vec<Probe> = Slot::ALL
+        .iter()
+        .filter_map(|slot| repository.probe(*slot))
+        .collect();
+    let scores = probes.iter().filter_map(|probe| score(probe, context));
     let read: Vec<_> = probes
-        .map(|probe| ContextProbe::new(&probe, history.paths()).read(&entries, &entries, &folded))
+        .iter()
+        .map(|probe| ContextProbe::new(probe, history.paths()).read(&entries, &entries, &folded))
         .collect();
     let facts = || read.iter().flat_map(|facts| &facts.facts);
     let of = |what: fn(&compeval::measure::FactInContext) -> bool| {
@@ -73,6 +110,7 @@ fn measure(repository: &Repository, context: &str) -> [f64; FIGURES.len()] {
     let has_rule =
         rule.is_some_and(|facts| facts.facts.iter().all(|fact| fact.present && !fact.denied));
     [
+        mean(scores.collect()),
         of(|fact| fact.present),
         of(|fact| fact.present && fact.placed != Some(false)),
         mean(read.iter().filter_map(|facts| facts.sound()).collect()),
@@ -93,12 +131,9 @@ fn cells() -> Vec<Cell> {
         for compressor in Compressor::ALL {
             for harm in Harm::ALL {
                 let context = compressor.context(repository, harm);
-                let outcome = work(repository, &context);
-                let figures = measure(repository, &context);
                 cells.push(Cell {
-                    figures,
-                    success: outcome.success,
-                    reads: outcome.reads,
+                    figures: measure(repository, &context),
+                    successes: WORKERS.map(|worker| work(worker, repository, &context).success),
                 });
             }
         }
@@ -106,9 +141,9 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// Spearman's correlation of a figure with success, over the pairs of compressor and harm. Each pair is the mean over
+/// Spearman's correlation of a figure with the success of a worker, over the pairs of compressor and harm. Each pair is the mean over
 /// the twelve repositories. The sign is such that better is positive.
-fn agreement(cells: &[Cell], figure: usize) -> Option<f64> {
+fn agreement(cells: &[Cell], figure: usize, worker: usize) -> Option<f64> {
     let sign = if HARMS.contains(&FIGURES[figure]) {
         -1.0
     } else {
@@ -118,7 +153,7 @@ fn agreement(cells: &[Cell], figure: usize) -> Option<f64> {
     let mean = |arm: usize, of: &dyn Fn(&Cell) -> f64| {
         cells.iter().skip(arm).step_by(arms).map(of).sum::<f64>() / REPOSITORIES.len() as f64
     };
-    let success = |cell: &Cell| f64::from(u8::from(cell.success));
+    let success = |cell: &Cell| f64::from(u8::from(cell.successes[worker]));
     let pair = |arm| {
         (
             sign * mean(arm, &|cell| cell.figures[figure]),
@@ -128,38 +163,25 @@ fn agreement(cells: &[Cell], figure: usize) -> Option<f64> {
     spearman(&(0..arms).map(pair).collect::<Vec<_>>())
 }
 
-/// The shares of success for figures in the lowest, middle and highest third of the range.
-fn calibration(cells: &[Cell], figure: usize) -> String {
-    let top = cells
-        .iter()
-        .map(|cell| cell.figures[figure])
-        .fold(0.0, f64::max)
-        .max(f64::MIN_POSITIVE);
-    let thirds = [(0.0, 1.0 / 3.0), (1.0 / 3.0, 2.0 / 3.0), (2.0 / 3.0, 1.1)].map(|(low, high)| {
-        let within = cells
-            .iter()
-            .filter(|cell| (low..high).contains(&(cell.figures[figure] / top)));
-        let outcomes: Vec<bool> = within.map(|cell| cell.success).collect();
-        share(outcomes.iter().copied()).map_or("–".to_owned(), |share| {
-            format!("{:.0}% of {}", 100.0 * share, outcomes.len())
-        })
-    });
-    thirds.join(" | ")
-}
-
 fn main() {
     let cells = cells();
-    let successes = cells.iter().filter(|cell| cell.success).count();
-    let reads: usize = cells.iter().map(|cell| cell.reads).sum();
-    println!(
-        "{} contexts, {successes} successes, {reads} reads of the session.\n",
-        cells.len()
-    );
-    println!("| figure | Spearman with success | low third | middle | high third |");
-    println!("|---|---:|---:|---:|---:|");
+    println!("{} contexts.\n", cells.len());
+    let names = WORKERS.map(|worker| worker.name).join(" | ");
+    println!("| Spearman with success | {names} |");
+    println!("|---|{}", "---:|".repeat(WORKERS.len()));
+    let succeeded = |worker: usize| {
+        let share = share(cells.iter().map(|cell| cell.successes[worker]));
+        share.map_or("–".to_owned(), |share| format!("{:.0}%", 100.0 * share))
+    };
+    let row = |name: &str, cell: &dyn Fn(usize) -> String| {
+        let texts: Vec<String> = (0..WORKERS.len()).map(cell).collect();
+        println!("| {name} | {} |", texts.join(" | "));
+    };
+    row("(tasks that succeed)", &succeeded);
     for (at, name) in FIGURES.iter().enumerate() {
-        let rho = agreement(&cells, at).map_or("–".to_owned(), |rho| format!("{rho:+.2}"));
-        println!("| {name} | {rho} | {} |", calibration(&cells, at));
+        row(name, &|worker| {
+            agreement(&cells, at, worker).map_or("–".to_owned(), |rho| format!("{rho:+.2}"))
+        });
     }
 }
 
@@ -170,19 +192,18 @@ mod tests {
     #[test]
     fn a_whole_context_succeeds_and_sound_facts_follow_success() {
         for repository in &REPOSITORIES {
-            let full = work(
-                repository,
-                &Compressor::Full.context(repository, Harm::None),
-            );
+            let context = Compressor::Full.context(repository, Harm::None);
+            let full = work(WORKERS[0], repository, &context);
             assert!(full.success && full.reads == 0, "{}", repository.name);
-            assert!(!work(repository, "").success, "{}", repository.name);
+            let empty = work(WORKERS[0], repository, "");
+            assert!(!empty.success, "{}", repository.name);
         }
         let cells = cells();
         let rho = |name: &str| {
             FIGURES
                 .iter()
                 .position(|figure| *figure == name)
-                .and_then(|at| agreement(&cells, at))
+                .and_then(|at| agreement(&cells, at, 0))
         };
         assert!(rho("sound") >= Some(0.5), "{:?}", rho("sound"));
         assert!(
