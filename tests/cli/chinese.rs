@@ -35,7 +35,6 @@ const NAMES: &[&str] = &[
     "compeval",
     "show",
     "observe",
-    "economics",
     "label",
     "json",
     "all",
@@ -65,7 +64,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// The words of three letters or more that are in no list of names and not in the user's own text.
-pub(super) fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
+fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
     let words = text
         .split(|c: char| !c.is_ascii_alphabetic())
         .filter(|word| word.len() > 2)
@@ -75,7 +74,7 @@ pub(super) fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn words_of(text: &str) -> BTreeSet<String> {
+fn words_of(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphabetic())
         .map(str::to_lowercase)
         .collect()
@@ -245,19 +244,6 @@ fn columns_beside_chinese_names_are_aligned() {
         1,
         "{entries}"
     );
-}
-
-/// The text of a page without a script: no style and no tags.
-pub(super) fn text_of_page(page: &str) -> String {
-    let body = page.split_once("<body>").map_or(page, |(_, body)| body);
-    let texts = body
-        .split('<')
-        .map(|part| part.split_once('>').map_or(part, |(_, text)| text));
-    let labels = page
-        .split("aria-label=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next());
-    texts.chain(labels).collect::<Vec<&str>>().join(" ")
 }
 
 #[test]

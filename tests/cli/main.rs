@@ -34,7 +34,6 @@ mod data_page;
 #[cfg(unix)]
 mod disk;
 mod drift;
-mod economics;
 mod edits;
 mod endings;
 mod failures;

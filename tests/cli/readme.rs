@@ -26,7 +26,6 @@ const DOCUMENTS: &[&str] = &[
     "docs/guard.md",
     "docs/interface.md",
     "docs/python.md",
-    "docs/economics.md",
     "docs/planted.md",
     "docs/notes/figures.md",
     "docs/notes/planted.md",

@@ -51,7 +51,7 @@ pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, 
 pub use estimate::{estimate, estimate_prefix};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
-pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};
+pub use prices::{Price, Prices, context_window, longest_reply};
 pub use retry::{AttemptBudget, AttemptCost, RetryPolicy, Unlimited};
 pub use spec::{
     ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, ProviderName,

@@ -35,7 +35,7 @@ pub struct Price {
 impl Price {
     /// The price of input tokens that are written to the prompt cache for an hour. Only Anthropic offers that, at twice the
     /// price of input. Where writing to the cache costs nothing extra, this does not either.
-    pub fn hour_write(&self) -> f64 {
+    fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
         self.cache_write
             .map_or(self.input, |write| write.max(TIMES * self.input))
@@ -74,21 +74,6 @@ struct PriceTier {
     price: Price,
 }
 
-/// The models of the price table, as `PROVIDER/MODEL` of the vendors' own providers.
-pub fn known_models() -> impl Iterator<Item = String> {
-    TABLE.keys().filter_map(|model| {
-        let is_openai = ["gpt", "chat", "o1", "o3", "o4"]
-            .iter()
-            .any(|start| model.starts_with(start));
-        let provider = if model.starts_with("claude") {
-            "anthropic"
-        } else {
-            is_openai.then_some("openai")?
-        };
-        Some(format!("{provider}/{model}"))
-    })
-}
-
 /// Read on first use. The file is part of the program and a test reads it, so a fault in it leaves an empty table rather
 /// than a panic.
 static TABLE: LazyLock<BTreeMap<String, PriceEntry>> = LazyLock::new(|| {
@@ -108,17 +93,6 @@ impl Prices {
             return Some(*price);
         }
         entry(&model.model.0).map(|entry| entry.price(input))
-    }
-
-    /// The size of input above which a request has another price, and that price; `None` if there is only one price.
-    pub fn long_request(&self, model: &ModelRef) -> Option<(Tokens, Price)> {
-        if self.overrides.contains_key(model) {
-            return None;
-        }
-        entry(&model.model.0)?
-            .above
-            .as_ref()
-            .map(|tier| (tier.tokens, tier.price))
     }
 
     /// The price of a model in a lane, as a fraction of its live price.
@@ -185,12 +159,7 @@ pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Toke
     provider
         .limits
         .context_window
-        .or_else(|| listed_window(model))
-}
-
-/// The most input tokens that a model takes, as the price table says; `None` if it does not list the model.
-pub fn listed_window(model: &ModelName) -> Option<Tokens> {
-    entry(&model.0)?.max_input_tokens
+        .or_else(|| entry(&model.0)?.max_input_tokens)
 }
 
 /// Assumed where the maximum length of a model's replies is unknown.

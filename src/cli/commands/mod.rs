@@ -132,9 +132,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
     )]
     Fixture(FixtureCommand),
-    /// Show what sessions in logs did after compactions, and their cost
+    /// Show what sessions in logs did after compactions
     #[command(
-        after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
+        after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
     /// Say whether a summary may replace the history it was made from

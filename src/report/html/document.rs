@@ -5,15 +5,13 @@ use base::locale::Locale;
 
 use super::chunks::escape;
 use crate::action::{Digest, DigestBuilder};
-use crate::report::document::{Block, Section};
-use crate::report::styled::{TableCell, TextTable};
 
 /// The style of all pages.
 pub(super) const GROUND: &str = include_str!("../../../assets/ground.css");
 const PLAIN: &str = include_str!("../../../assets/plain.css");
 
 /// A whole page around `body`, which is markup; `title` is text. The page loads nothing and runs nothing.
-pub(crate) fn document(locale: Locale, title: &str, body: &str) -> String {
+pub(super) fn document(locale: Locale, title: &str, body: &str) -> String {
     let style = compact(&[GROUND, PLAIN]);
     let nonce = nonce(&[&style, body]);
     let head = head(
@@ -24,52 +22,6 @@ pub(crate) fn document(locale: Locale, title: &str, body: &str) -> String {
         &style,
     );
     format!("{head}<body>\n<main>\n{body}</main>\n</body>\n</html>\n")
-}
-
-/// Sections of a report as markup.
-pub(super) fn sections(sections: &[Section]) -> String {
-    let section = |section: &Section| {
-        let blocks: String = section.blocks.iter().map(block).collect();
-        let (id, title) = (section.id, escape(&section.title));
-        format!("<section id=\"{id}\"><h2>{title}</h2>\n{blocks}</section>\n")
-    };
-    sections.iter().map(section).collect()
-}
-
-fn block(block: &Block) -> String {
-    match block {
-        Block::Sentence(_, text) => format!("<p>{}</p>\n", escape(text)),
-        Block::Table(table) => table_markup(table),
-        Block::List(texts) => paragraphs(texts),
-        Block::Lines(title, texts) | Block::Diff(title, texts, _) => {
-            format!("<p><b>{}</b></p>\n{}", escape(title), paragraphs(texts))
-        }
-    }
-}
-
-fn paragraphs(texts: &[String]) -> String {
-    let items = texts.iter();
-    items
-        .map(|text| format!("<p>{}</p>\n", escape(text)))
-        .collect()
-}
-
-fn table_markup(table: &TextTable) -> String {
-    let header = table.header.iter();
-    let header = header.map(|text| format!("<th>{}</th>", escape(text)));
-    let cell = |cell: &TableCell| {
-        let lines = cell.iter().map(|(_, text)| escape(text));
-        format!("<td>{}</td>", lines.collect::<Vec<_>>().join("<br>"))
-    };
-    let rows = table.rows.iter().map(|row| {
-        let cells: String = row.iter().map(cell).collect();
-        format!("<tr>{cells}</tr>\n")
-    });
-    format!(
-        "<div class=\"wide\" tabindex=\"0\"><table class=\"names\"><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n",
-        header.collect::<String>(),
-        rows.collect::<String>()
-    )
 }
 
 /// Sources without indentation and comments, which a page does not need. No string in them spans several lines.

@@ -10,7 +10,6 @@ mod cells;
 mod chunks;
 mod data;
 mod document;
-mod economics;
 mod input;
 mod observed;
 mod sets;

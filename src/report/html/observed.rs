@@ -4,21 +4,14 @@ use std::fmt::Write as _;
 
 use super::chunks::escape;
 use super::document::document;
-use super::economics::economics_sections;
 use crate::report::numbers::{counted, short_time};
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::short;
-use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
 /// The page in the printed language; `cases` are indices of `observation.compactions`, the worst first.
-pub fn observed_page(
-    observation: &SessionObservation,
-    cases: &[usize],
-    economics: Option<&Economics>,
-    others: usize,
-) -> String {
+pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> String {
     let compactions = observation.compactions.len();
     let title = say!(
         "After {}",
@@ -51,7 +44,6 @@ pub fn observed_page(
         .filter_map(|at| observation.compactions.get(*at))
         .collect();
     body.push_str(&overview(&shown));
-    body.extend(economics.map(|economics| economics_sections(economics, others)));
     shown
         .iter()
         .enumerate()

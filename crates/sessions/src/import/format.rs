@@ -52,17 +52,6 @@ named_enum! {
     }
 }
 
-/// How the logs of a format count tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TokenCounts {
-    /// They count the tokens of every request.
-    Whole,
-    /// They count the tokens of every request, but not all of its output.
-    OutputInPart,
-    /// They do not count the tokens of every request.
-    No,
-}
-
 impl Format {
     /// The names of all formats.
     pub fn names() -> Vec<&'static str> {
@@ -99,19 +88,6 @@ impl Format {
     /// Whether the compactions of these logs are analysed.
     pub const fn is_observed(self) -> bool {
         self.compactions().is_some()
-    }
-
-    /// Whether these logs count the tokens of every request.
-    pub const fn counts_tokens(self) -> bool {
-        matches!(
-            self.token_counts(),
-            TokenCounts::Whole | TokenCounts::OutputInPart
-        )
-    }
-
-    /// Whether these logs count only a part of the output.
-    pub const fn counts_output_in_part(self) -> bool {
-        matches!(self.token_counts(), TokenCounts::OutputInPart)
     }
 }
 
@@ -175,15 +151,6 @@ impl Format {
             )),
             Gemini | OpenCode | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic | Atif
             | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
-        }
-    }
-
-    const fn token_counts(self) -> TokenCounts {
-        match self {
-            Codex | Gemini | Pi | OpenCode | Atif | QwenCode => TokenCounts::Whole,
-            ClaudeCode => TokenCounts::OutputInPart,
-            Hermes | SweAgent | MiniSweAgent | OpenHands | CopilotCli | Inspect | OpenAi
-            | Anthropic | OpenTelemetry | Cursor | Kimi | Droid => TokenCounts::No,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::blocks::{Speaker, add_blocks, message_blocks, result_of};
-use super::super::content::{first_at, list_at, list_of, str_of, text_of, time_of, usage_of};
+use super::super::content::{first_at, list_at, list_of, str_of, text_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, read_each};
 use crate::transcript::Role;
@@ -29,9 +29,6 @@ fn read_step(step: &Value, draft: &mut ConversationDraft) {
         return draft.count_unknown(format!("step of `{source}`"));
     };
     draft.set_model(str_of(step, "model_name"));
-    if let Some(metrics) = step.get("metrics") {
-        draft.count_request(usage_of(metrics), time_of(step));
-    }
     let blocks = message_blocks(step, draft);
     let is_frame = blocks.text.trim().is_empty() && blocks.calls.is_empty();
     if !is_frame || results.is_empty() {

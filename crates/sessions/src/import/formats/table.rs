@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::blocks::{call_of, read_message, result_of};
-use super::super::content::{first_at, non_empty, number_at, str_at, str_of, time_of, usage_of};
+use super::super::content::{first_at, non_empty, number_at, str_at, str_of};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::Role;
@@ -18,8 +18,6 @@ pub(super) struct Table {
     pub(super) rows: &'static [(&'static str, Row)],
     /// Where a record names the model.
     pub(super) model: &'static [&'static str],
-    /// Where a record counts the tokens of a request.
-    pub(super) usage: &'static [&'static str],
     /// Where a record names the sub-agent that it belongs to.
     pub(super) side: &'static [&'static str],
 }
@@ -86,10 +84,6 @@ impl Table {
             return draft.count_unknown(kind);
         };
         draft.set_model(first_at(record, self.model));
-        let usage = self.usage.iter().find_map(|place| record.pointer(place));
-        if let Some(usage) = usage.filter(|usage| usage.is_object()) {
-            draft.count_request(usage_of(usage), time_of(record));
-        }
         row.read(&kind, record, draft);
     }
 }

@@ -14,7 +14,6 @@ use crate::transcript::{Role, ToolCall};
 pub(super) const COPILOT_CLI: Table = Table {
     kind: &["/type"],
     model: &["/data/newModel", "/data/selectedModel"],
-    usage: &[],
     side: &["/data/parentToolCallId", "/agentId", "/data/agentId"],
     rows: &[
         ("system.message", Says(Role::System, &["/data/content"])),
@@ -53,7 +52,6 @@ fn copilot_compaction(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const GEMINI_STREAM: Table = Table {
     kind: &["/type", "/role"],
     model: &["/model"],
-    usage: &[],
     side: &[],
     rows: &[
         ("message user", Says(Role::User, &["/content"])),
@@ -70,7 +68,6 @@ pub(super) const GEMINI_STREAM: Table = Table {
 pub(super) const CODEX_EXEC: Table = Table {
     kind: &["/type", "/item/type"],
     model: &[],
-    usage: &["/usage"],
     side: &[],
     rows: &[
         (
@@ -134,7 +131,6 @@ fn files_changed(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const QWEN_CODE: Table = Table {
     kind: &["/type", "/subtype"],
     model: &["/model"],
-    usage: &["/usageMetadata"],
     side: &["/agentId"],
     rows: &[
         ("user", Message("/message", "user")),
@@ -157,7 +153,6 @@ pub(super) const QWEN_CODE: Table = Table {
 pub(super) const CURSOR: Table = Table {
     kind: &["/type", "/subtype"],
     model: &["/model"],
-    usage: &[],
     side: &[],
     rows: &[
         ("user", Message("/message", "user")),
@@ -210,7 +205,6 @@ fn cursor_call(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const KIMI_WIRE: Table = Table {
     kind: &["/message/type"],
     model: &[],
-    usage: &[],
     side: &[],
     rows: &[
         ("TurnBegin", Hook(kimi_turn)),

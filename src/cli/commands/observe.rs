@@ -1,7 +1,4 @@
-//! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
-//! no project, key or model.
-
-mod policy;
+//! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,8 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use guard::{Options, Report, Verdict, guard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use policy::PolicyArgs;
-use serde::Serialize;
 
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
@@ -20,13 +15,11 @@ use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
 use crate::report::html::{compaction_columns, compaction_row, observed_page};
-use crate::report::{self, styled_sections};
 use base::files::write_private;
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 use base::threads::each;
-use sessions::economics::{Economics, LeftOutSession, SessionSteps, without_copies};
 use sessions::import::{
     CompactionKind, Conversation, Format, ImportIssue, ImportedLog, Log, log_files, read_session,
 };
@@ -46,36 +39,19 @@ pub(crate) struct ObserveArgs {
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) policy: PolicyArgs,
-}
-
-/// What `--json` prints with `--economics`.
-#[derive(Serialize)]
-struct ObservationWithEconomics<'o> {
-    #[serde(flatten)]
-    observation: &'o SessionObservation,
-    economics: &'o Economics,
 }
 
 /// Compactions on the page.
 const CASES: usize = 20;
 /// Compactions in the terminal; `--json` has all.
 const LISTED: usize = 30;
-/// The width in a file or a pipe, which scripts search: no sentence is broken.
-const WHOLE: usize = 10_000;
 /// Files in the command at the end.
 const SUGGESTED: usize = 3;
 
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
-    let methods = args.policy.methods(common)?;
     let given_format = format_of(args.format.as_deref())?;
     let files = files_of(common, args, console)?;
-    let formats = if args.policy.economics {
-        Format::those(Format::counts_tokens)
-    } else {
-        Format::those(Format::is_observed)
-    };
+    let formats = Format::those(Format::is_observed);
     let found = read_all(&files, &formats, given_format, console);
     found
         .problems
@@ -83,55 +59,28 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         .for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
-    let economics = args.policy.economics.then(|| {
-        let steps = without_copies(found.steps);
-        let settings = args.policy.settings();
-        let compactions = &observation.compactions;
-        sessions::economics::economics(steps, methods, compactions, settings, &|model| {
-            args.policy.price_of(model)
-        })
-    });
     if let Some(path) = &args.html {
         let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_private(
-            &path,
-            observed_page(&observation, &cases, economics.as_ref(), found.others),
-        )?;
+        write_private(&path, observed_page(&observation, &cases))?;
         console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
-    match &economics {
-        None => console.report(&observation, || {
-            console.print(&describe(&observation, &worst, found.others, console));
-            if let Some(line) = rejections(&found.guarded) {
-                console.print(&format!("\n{line}"));
-            }
-            let project = has_project.then(|| folder(common));
-            if let Some(next) = next(&observation, &worst, project.as_deref(), console) {
-                console.print(&format!("\n{next}"));
-            }
-        }),
-        Some(economics) => {
-            let both = ObservationWithEconomics {
-                observation: &observation,
-                economics,
-            };
-            console.report(&both, || {
-                let sections = report::economics(economics, found.others);
-                let width = console.columns().unwrap_or(WHOLE);
-                console.print(&console.styled(&styled_sections(&sections, width)))
-            });
+    console.report(&observation, || {
+        console.print(&describe(&observation, &worst, found.others, console));
+        if let Some(line) = rejections(&found.guarded) {
+            console.print(&format!("\n{line}"));
         }
-    }
-    let is_empty = observation.sessions.is_empty();
-    Ok(
-        if is_empty && economics.is_none_or(|economics| economics.sessions == 0) {
-            Exit::EmptySelection
-        } else {
-            Exit::Done
-        },
-    )
+        let project = has_project.then(|| folder(common));
+        if let Some(next) = next(&observation, &worst, project.as_deref(), console) {
+            console.print(&format!("\n{next}"));
+        }
+    });
+    Ok(if observation.sessions.is_empty() {
+        Exit::EmptySelection
+    } else {
+        Exit::Done
+    })
 }
 
 fn paths_help() -> String {
@@ -143,14 +92,9 @@ fn paths_help() -> String {
 
 /// Which logs are read, for `--help`.
 pub(super) fn formats_help() -> String {
-    let more: Vec<Format> = Format::those(Format::counts_tokens)
-        .into_iter()
-        .filter(|format| !format.is_observed())
-        .collect();
     format!(
-        "Reads logs of {}; with --economics of {}, too. Needs no project, key or model",
-        Format::products(&Format::those(Format::is_observed), "and"),
-        Format::products(&more, "and")
+        "Reads logs of {}. Needs no project, key or model",
+        Format::products(&Format::those(Format::is_observed), "and")
     )
 }
 
@@ -197,8 +141,6 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
-    /// The requests of these sessions, and of those whose compactions are not analysed.
-    steps: Vec<Result<SessionSteps, LeftOutSession>>,
     /// What the guard says of each recorded compaction.
     guarded: Vec<Report>,
     /// Files in none of the formats.
@@ -229,7 +171,6 @@ fn read_all(
             Ok(Some(read)) => {
                 found.problems.extend(read.problems);
                 found.sessions.extend(read.sessions);
-                found.steps.extend(read.steps);
                 found.guarded.extend(read.guarded);
             }
         }
@@ -270,9 +211,6 @@ fn findings(file: &Path, log: ImportedLog) -> ReadSessions {
     ReadSessions {
         sessions: analysed()
             .map(|conversation| (name.clone(), observe(conversation, log.format)))
-            .collect(),
-        steps: conversations()
-            .map(|conversation| SessionSteps::new(&name, conversation, log.format))
             .collect(),
         guarded: analysed().flat_map(guarded).collect(),
         others: 0,
