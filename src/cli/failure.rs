@@ -125,8 +125,6 @@ pub(crate) enum Failure {
         message: String,
         /// What to do.
         hint: Option<String>,
-        /// What the system refused.
-        shortage: Option<Shortage>,
     },
 }
 
@@ -142,7 +140,6 @@ impl Failure {
             exit: Exit::Error,
             message: message.into(),
             hint: None,
-            shortage: None,
         }
     }
 
@@ -162,27 +159,11 @@ impl Failure {
         self
     }
 
-    /// Whether a full disk is the cause.
-    pub(crate) fn is_out_of_space(&self) -> bool {
-        matches!(
-            self,
-            Failure::Message {
-                shortage: Some(Shortage::Space),
-                ..
-            }
-        )
-    }
-
     /// Something that the system may have refused, with what to do then; `space` says it for a full disk.
     fn from_system(message: String, shortage: Option<Shortage>, space: &str) -> Failure {
-        let Some(hint) = shortage.map(|shortage| remedy(shortage, space)) else {
-            return Failure::error(message);
-        };
-        Failure::Message {
-            exit: Exit::Error,
-            message,
-            hint: Some(hint.to_owned()),
-            shortage,
+        match shortage {
+            Some(shortage) => Failure::error(message).hinted(remedy(shortage, space)),
+            None => Failure::error(message),
         }
     }
 
@@ -197,7 +178,6 @@ impl Failure {
                 exit,
                 message,
                 hint,
-                ..
             } => {
                 console.error("error:", message);
                 if let Some(hint) = hint {
@@ -241,7 +221,7 @@ fn remedy(shortage: Shortage, space: &str) -> &str {
 
 /// What to do about a full disk that has the cache.
 const SPACE_FOR_CACHE: &str =
-    "free some space, or remove entries with `compeval cache prune`, which needs no free space";
+    "free some space, or remove entries with `compeval cache prune`, which needs little of it";
 
 /// What to do where the cache can store nothing more, as its error says.
 pub(crate) fn remedy_for_cache(error: &str) -> Option<&'static str> {

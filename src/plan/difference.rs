@@ -36,7 +36,7 @@ impl From<Vec<Change>> for Reason {
     fn from(changes: Vec<Change>) -> Reason {
         let cause = changes.first().map(|change| change.cause);
         Reason {
-            cause: cause.unwrap_or(StaleCause::NeverRun),
+            cause: cause.unwrap_or(StaleCause::NotCached),
             changes,
         }
     }
@@ -182,9 +182,8 @@ named_enum! {
         Probe = "probe text",
         /// It waits for a stale action above it, or was made from an earlier output of that action.
         Upstream = "upstream output changed",
-        NeverRun = "never computed",
+        NotCached = "not in the cache",
         Failed = "failed last time",
-        Pruned = "pruned",
         Damaged = "damaged",
         Refreshed = "refreshed on request",
     }
@@ -203,9 +202,8 @@ impl StaleCause {
             StaleCause::Span => "样本片段",
             StaleCause::Probe => "问题文字",
             StaleCause::Upstream => "上游输出有变",
-            StaleCause::NeverRun => "从未计算",
+            StaleCause::NotCached => "缓存中没有",
             StaleCause::Failed => "上次失败",
-            StaleCause::Pruned => "已清理",
             StaleCause::Damaged => "已损坏",
             StaleCause::Refreshed => "按要求刷新",
         };

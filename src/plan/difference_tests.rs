@@ -232,16 +232,14 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 fn a_failure_says_what_is_known_of_it() {
     let of = |reason: Reason| format!("{} {:?}", reason.cause, reason.words(&|_| None));
     let all = [
-        StaleCause::NeverRun.into(),
+        StaleCause::NotCached.into(),
         Reason::failed("overloaded"),
-        StaleCause::Pruned.into(),
         Reason::from(Vec::new()),
     ];
     insta::assert_snapshot!(all.map(of).join("\n"), @r#"
-    never computed []
+    not in the cache []
     failed last time ["overloaded"]
-    pruned []
-    never computed []
+    not in the cache []
     "#);
 }
 

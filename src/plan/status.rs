@@ -5,7 +5,7 @@ use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::pipeline::Pipeline;
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
-use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
+use store::cache::{EntryStatus, Lookup, Record};
 
 use super::difference::{Reason, StaleCause, difference};
 use super::prepare::{Action, Preparer};
@@ -144,14 +144,9 @@ pub fn reason<L: Lookup>(
         }
         None => {}
     }
-    match lookup.removed(&action.key) {
-        Some(RemovalReason::Pruned) => return StaleCause::Pruned.into(),
-        Some(RemovalReason::Damaged) => return StaleCause::Damaged.into(),
-        None => {}
-    }
     match earlier(lookup, &action.task.place(pipeline), action) {
         Some(old) => Reason::from(difference(&old.inputs, &action.inputs(pipeline))),
-        None => StaleCause::NeverRun.into(),
+        None => StaleCause::NotCached.into(),
     }
 }
 

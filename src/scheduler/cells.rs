@@ -183,7 +183,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             let place = task.place(self.executor.preparer.pipeline());
             self.executor
                 .store
-                .note_latest(&[(place.digest(stage, repetition), key)]);
+                .note_latest(&place.digest(stage, repetition), key);
         }
     }
 

@@ -46,15 +46,13 @@ const NAMES: &[&str] = &[
     "cache/FORMAT.new",
     "cache/LOCK",
     "cache/index",
-    "cache/index.new",
-    "cache/index.ready",
     "cache/index/blobs",
+    "cache/index/clean",
     "cache/index/conf",
     "cache/index/db",
     "cache/packs",
     "cache/packs/00000001.pack",
     "cache/packs/00000002.pack",
-    "cache/packs/damaged",
 ];
 
 const COMMANDS: &[&str] = &[

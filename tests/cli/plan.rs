@@ -421,7 +421,7 @@ fn after_going_back_an_edit_is_reported_by_what_was_in_use_last() {
         "anchored.md:1\n",
         "anchored.md:1,",
         "answer.md:1",
-        "never computed",
+        "not in the cache",
     ] {
         assert!(!output.contains(wrong), "`{wrong}`\n{output}");
     }

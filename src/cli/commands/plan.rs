@@ -549,7 +549,7 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Vec<String
     lines
 }
 
-/// The reasons on one line, each once: what was edited before what merely follows from it or was never computed.
+/// The reasons on one line, each once: what was edited before what merely follows from it or is not in the cache.
 fn main_reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     const PLACES: usize = 3;
     let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();

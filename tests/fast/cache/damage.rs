@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use compeval::entries::{EntryLookup, key_of};
-use store::cache::{CacheSnapshot, Lookup, RemovalReason, Store};
+use store::cache::{CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -213,12 +213,12 @@ fn missing_packs_are_damage_that_is_reported_once() {
     let store = open(dir.path());
     let notices = store.notices();
     assert!(
-        notices.iter().any(|text| text.contains("lack 6 entries")),
+        notices
+            .iter()
+            .any(|text| text.contains("pack 1 is missing")),
         "{notices:?}"
     );
-    let reports = store.verify().unwrap();
-    assert_eq!((reports.len(), reports[0].lost.len() as u64), (1, ENTRIES));
-    assert_eq!(store.removed(&key(1)), Some(RemovalReason::Damaged));
+    assert_eq!(store.verify().unwrap(), []);
     store.close().unwrap();
     let store = open(dir.path());
     assert!(store.notices().is_empty() && store.verify().unwrap().is_empty());
@@ -244,7 +244,7 @@ fn a_lost_index_is_made_again() {
 }
 
 #[test]
-fn rubbish_in_place_of_the_index_is_put_aside() {
+fn rubbish_in_place_of_the_index_is_replaced() {
     for part in ["db", "conf"] {
         let sound = tempdir().unwrap();
         filled(sound.path(), ENTRIES, LENGTH);
@@ -252,18 +252,6 @@ fn rubbish_in_place_of_the_index_is_put_aside() {
         let store = open(sound.path());
         assert_eq!(served(&store), ENTRIES);
         assert!(store.notices()[0].contains("rebuilt"));
-        let is_bad = |entry: std::fs::DirEntry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with("index.bad-")
-        };
-        assert!(
-            std::fs::read_dir(sound.path())
-                .unwrap()
-                .flatten()
-                .any(is_bad)
-        );
     }
 }
 
@@ -338,7 +326,7 @@ fn damage_met_while_reading_is_named_once_and_replaced_by_the_next_put() {
 }
 
 #[test]
-fn what_verify_takes_out_is_known_to_be_damaged() {
+fn what_verify_takes_out_is_gone() {
     let dir = tempdir().unwrap();
     filled(dir.path(), ENTRIES, LENGTH);
     let pack = dir.path().join("packs/00000001.pack");
@@ -347,18 +335,6 @@ fn what_verify_takes_out_is_known_to_be_damaged() {
     let reports = store.verify().unwrap();
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].lost, [key(ENTRIES - 1)]);
-    assert!(reports[0].set_aside.as_ref().unwrap().exists());
-    assert_eq!(
-        store.removed(&key(ENTRIES - 1)),
-        Some(RemovalReason::Damaged)
-    );
     drop(store);
-    let store = open(dir.path());
-    assert_eq!(
-        (
-            store.find(&key(ENTRIES - 1)),
-            store.removed(&key(ENTRIES - 1))
-        ),
-        (None, Some(RemovalReason::Damaged))
-    );
+    assert_eq!(open(dir.path()).find(&key(ENTRIES - 1)), None);
 }

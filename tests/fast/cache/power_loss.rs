@@ -55,9 +55,6 @@ fn helper_writes_while_it_is_recorded() {
             .map(key)
             .collect();
         store.prune(&pruned, &Default::default()).unwrap();
-        if round == 1 {
-            store.shrink_index().unwrap();
-        }
         store.close().unwrap();
     }
 }

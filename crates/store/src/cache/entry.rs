@@ -119,15 +119,6 @@ pub(super) fn prefix_of(digest: &Digest) -> [u8; 8] {
     [a, b, c, d, e, f, g, h]
 }
 
-/// Why an entry was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RemovalReason {
-    /// The user pruned it.
-    Pruned,
-    /// The entry was damaged.
-    Damaged,
-}
-
 /// A day in UTC, counted from 1970-01-01: the resolution of the time of last use.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

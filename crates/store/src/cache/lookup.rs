@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
+use super::entry::{Day, EntryHeader, ModelNames, Record};
 use super::error::{CacheError, Damage};
 use crate::digest::{ActionKey, Digest};
 
@@ -65,9 +65,6 @@ pub trait Lookup {
 
     /// The latest action of a place, even if its entry was removed.
     fn latest(&self, place: &Digest) -> Option<ActionKey>;
-
-    /// Why the entry of a key was removed, if it was.
-    fn removed(&self, key: &ActionKey) -> Option<RemovalReason>;
 
     /// The text stored under a digest.
     fn read_text(&self, digest: &Digest) -> Option<String>;
@@ -163,10 +160,6 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         self.upper
             .latest(place)
             .or_else(|| self.lower.latest(place))
-    }
-
-    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.upper.removed(key).or_else(|| self.lower.removed(key))
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {

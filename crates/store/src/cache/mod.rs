@@ -37,14 +37,13 @@ mod tests;
 pub use base::guarded::disk_bytes;
 pub use entry::{
     Day, EntryHeader, EntryStatus, FORMAT, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
-    RemovalReason, Tag, now_ms,
+    Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
 pub use exchange::{ImportCounts, pack_failure, read_failure};
 pub use lookup::{Layered, Lookup, StoredReply};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
-pub use maintenance::without_room::prune_without_room;
 pub use packs::frame::{BatchNonce, BatchStep, StepLog};
 pub use snapshot::CacheSnapshot;
 pub use store::Store;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
+use super::entry::{Day, EntryHeader, ModelNames, Record};
 use super::error::{CacheError, Damage};
-use super::index::scan::scan;
+use super::index::scan;
 use super::index::{Index, last_used};
 use super::lookup::{Lookup, StoredReply};
 use super::maintenance::verify::{self, DamageReport};
@@ -98,10 +98,6 @@ impl Lookup for CacheSnapshot {
 
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
         self.index.latest_at(place)
-    }
-
-    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.index.removed(key)
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {

@@ -17,7 +17,6 @@ use tokio::sync::oneshot;
 
 use super::entry::{
     Day, EntryHeader, EntryStatus, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
-    RemovalReason,
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
@@ -73,7 +72,6 @@ impl Store {
         // again, because another process may have created it meanwhile
         let kind = layout.inspect()?;
         let inner = Arc::new(StoreInner::open(layout, kind)?);
-        maintenance::bury_lost(&inner)?;
         let writer = WriterThread::start(inner.clone())
             .map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
@@ -242,15 +240,11 @@ impl Store {
         }
     }
 
-    /// Records which actions are in use again at their places after others were: a stale action is explained by
-    /// comparison with the one used last. Does not wait.
-    pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
-        let new = places
-            .iter()
-            .filter(|(place, key)| self.latest(place) != Some(*key));
-        let new: Vec<(Digest, ActionKey)> = new.copied().collect();
-        if !new.is_empty() {
-            self.write_in_background(frame::latest(&new));
+    /// Records that an action is in use again at a place after another was: a stale action is explained by comparison with
+    /// the one used last. Does not wait.
+    pub fn note_latest(&self, place: &Digest, key: ActionKey) {
+        if self.latest(place) != Some(key) {
+            self.write_in_background(frame::latest(place, key));
         }
     }
 
@@ -309,15 +303,6 @@ impl Store {
         // a removed text is stored again when it is needed again
         lock(&self.known_texts).clear();
         maintenance::prune(&self.inner, keys, kept)
-    }
-
-    /// Rebuilds the index, so that it takes no more disk space than its items need.
-    ///
-    /// # Errors
-    /// As `prune`.
-    pub fn shrink_index(&self) -> Result<(), CacheError> {
-        self.inner
-            .exclusively(|active| self.inner.shrink_tree(active))
     }
 
     /// Verifies everything and removes what is damaged.
@@ -419,10 +404,6 @@ impl Lookup for Store {
 
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
         self.inner.read(|index| index.latest_at(place))
-    }
-
-    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.inner.read(|index| index.removed(key))
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {

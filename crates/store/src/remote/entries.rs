@@ -14,7 +14,7 @@ use super::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::cache::{
-    Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply,
+    Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, Store, StoredReply,
 };
 use crate::digest::{ActionKey, Digest};
 
@@ -125,10 +125,6 @@ impl Lookup for RemoteEntries {
 
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
         self.store.latest(place)
-    }
-
-    fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        self.store.removed(key)
     }
 
     fn read_text(&self, digest: &Digest) -> Option<String> {

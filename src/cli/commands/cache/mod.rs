@@ -157,17 +157,12 @@ fn report_damage(
 }
 
 fn damage_json(report: &DamageReport) -> Value {
-    let DamageReport {
-        damage,
-        lost,
-        set_aside,
-    } = report;
+    let DamageReport { damage, lost } = report;
     json!({
         "path": damage.path.display().to_string(),
         "offset": damage.offset,
         "what": damage.what,
         "lost": lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "set_aside": set_aside.as_ref().map(|path| path.display().to_string()),
     })
 }
 

@@ -21,8 +21,7 @@ use crate::pipeline::{Pipeline, ProjectPaths};
 use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
 use base::clock::moment;
-use base::files::this_command;
-use store::cache::{Lookup, Record, disk_bytes, prune_without_room};
+use store::cache::{Lookup, Record, disk_bytes};
 use store::remote::RemoteUrl;
 
 #[derive(Debug, Args)]
@@ -61,12 +60,6 @@ struct PruneCandidates {
     sources: HashSet<Digest>,
 }
 
-impl PruneCandidates {
-    fn keys(&self) -> Vec<ActionKey> {
-        self.records.iter().map(|record| record.key).collect()
-    }
-}
-
 pub(super) fn run(
     common: &Common,
     paths: &ProjectPaths,
@@ -90,21 +83,7 @@ pub(super) fn run(
             console,
         )?
     } else {
-        match prune(args, common, paths, console) {
-            Err(failure) if failure.is_out_of_space() => {
-                let snapshot = snapshot(&paths.cache, console)?;
-                let chosen = choose(&snapshot, args, common, paths, console)?;
-                drop(snapshot);
-                prune_without_room(
-                    &paths.cache,
-                    &this_command(),
-                    &chosen.keys(),
-                    &chosen.sources,
-                )?;
-                chosen
-            }
-            pruned => pruned?,
-        }
+        prune(args, common, paths, console)?
     };
     let disk = disk_bytes(&paths.cache);
     let mut totals = EntryTotals::default();
@@ -124,7 +103,6 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Prunes by the store, which needs some room for its index and for the packs that it rewrites.
 fn prune(
     args: &PruneArgs,
     common: &Common,
@@ -133,7 +111,8 @@ fn prune(
 ) -> Result<PruneCandidates, Failure> {
     let store = open_store(&paths.cache, console)?;
     let chosen = choose(&store, args, common, paths, console)?;
-    store.prune(&chosen.keys(), &chosen.sources)?;
+    let keys: Vec<ActionKey> = chosen.records.iter().map(|record| record.key).collect();
+    store.prune(&keys, &chosen.sources)?;
     print_notices(&store, console);
     store.close()?;
     Ok(chosen)

@@ -3,34 +3,25 @@
 //!
 //! The process that holds the lock asks the sled tree (`tree`) for one key at a time; in memory it has only what is not
 //! in the tree yet. All others have no tree and read the headers of the packs into memory (`scan`): they change nothing,
-//! and can run beside a writer.
-//!
-//! A new tree is filled beside the old one, renamed to `index.ready` when it is complete, and takes its place. So a killed
-//! process leaves the old one, or a complete new one that the next opening puts into its place.
+//! and can run beside a writer. A tree that does not have all of the packs is filled again from them.
 
-pub(super) mod items;
-pub(super) mod scan;
 pub(super) mod tree;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 
-use crate::cache::entry::{
-    Day, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason, prefix_of,
-};
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, Record, prefix_of};
 use crate::cache::error::{CacheError, Damage, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{BatchNonce, BatchStep};
-use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
+use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix, PackHeader};
+use crate::cache::packs::{PackFiles, PackItem, PackScanner, PackState, read_pack_header};
 use crate::digest::{ActionKey, Digest};
-use base::files::sync_folder;
-use base::guarded;
-use items::{ActionItem, ItemKey, Watermark, decoded, encoded};
-use tree::{ActionTree, Watermarks};
+use tree::{ActionTree, ItemKey, decoded, encoded, remove_tree};
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
 pub(super) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
@@ -151,34 +142,35 @@ impl Index {
         all
     }
 
-    /// Fills an empty tree with what is in memory.
-    fn fill(&self, tree: &ActionTree, marks: &Watermarks) -> IndexResult<()> {
+    /// Fills a new tree in the folder with what is in memory, and asks it from now on. Nobody may have the old one open.
+    pub(super) fn fill_tree(&mut self, layout: &Layout) -> IndexResult<()> {
+        remove_tree(&layout.index())?;
+        let tree = ActionTree::open(&layout.index())?;
         let items = self.items.iter();
-        tree.fill(
-            items.filter_map(|(key, value)| Some((*key, value.as_deref()?))),
-            marks,
-        )
+        tree.fill(items.filter_map(|(key, value)| Some((*key, value.as_deref()?))))?;
+        self.items.clear();
+        self.tree = Some(tree);
+        Ok(())
     }
 
-    /// Writes what the tree lacks to it, with the new watermarks of packs; `None` for a pack that is gone. All of it must
-    /// be on disk in the packs.
-    pub(super) fn write_tree(&mut self, marks: &[(u32, Option<Watermark>)]) {
+    /// Writes what the tree lacks to it. All of it must be on disk in the packs.
+    pub(super) fn write_tree(&mut self) {
         if let Some(tree) = &self.tree {
             let items = self
                 .items
                 .iter()
                 .map(|(key, value)| (*key, value.as_deref()));
-            let updated = tree.update(items, marks);
+            let updated = tree.update(items);
             if self.sound(updated).is_some() {
                 self.items.clear();
             }
         }
     }
 
-    /// Makes the tree durable.
-    pub(super) fn flush_tree(&self) {
+    /// Makes the tree durable, which has all of these packs.
+    pub(super) fn flush_tree(&self, packs: Vec<PackState>) {
         if let Some(tree) = &self.tree {
-            self.sound(tree.flush());
+            self.sound(tree.flush(packs));
         }
     }
 
@@ -225,18 +217,7 @@ impl Index {
                     }
                 }
             }
-            FrameContent::Remove { why, keys } => {
-                for (key, place) in keys {
-                    self.set(ItemKey::Action(*key), ActionItem::Removed(*why).encode());
-                    // the frame of the entry may be gone, so the tombstone repeats that it was the latest of its place
-                    if let Some(place) = place {
-                        self.set_latest(place, *key);
-                    }
-                }
-            }
-            FrameContent::Latest(places) => places
-                .iter()
-                .for_each(|(place, key)| self.set_latest(place, *key)),
+            FrameContent::Latest(place) => self.set_latest(place, key),
             FrameContent::Journal(nonce, step) => {
                 self.set(ItemKey::Step(*nonce, *step), encoded(&at));
             }
@@ -246,7 +227,7 @@ impl Index {
 
     fn set_record(&mut self, record: Record) {
         let key = ItemKey::Action(record.key);
-        self.set(key, ActionItem::Entry(record).encode());
+        self.set(key, record.encode().map_err(IndexFault::broken));
     }
 
     /// Sets the status of the record of a key, if `raw` is its body.
@@ -279,24 +260,8 @@ impl Index {
         self.forget(ItemKey::Action(*key));
     }
 
-    fn action(&self, key: &ActionKey) -> Option<ActionItem> {
-        self.get(ItemKey::Action(*key), |value| {
-            ActionItem::decode(*key, value)
-        })
-    }
-
     pub(super) fn find(&self, key: &ActionKey) -> Option<Record> {
-        match self.action(key)? {
-            ActionItem::Entry(record) => Some(record),
-            ActionItem::Removed(_) => None,
-        }
-    }
-
-    pub(super) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
-        match self.action(key)? {
-            ActionItem::Entry(_) => None,
-            ActionItem::Removed(why) => Some(why),
-        }
+        self.get(ItemKey::Action(*key), |value| read_record(*key, value))
     }
 
     pub(super) fn latest_at(&self, place: &Digest) -> Option<ActionKey> {
@@ -344,25 +309,13 @@ impl Index {
     pub(super) fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         self.each(b"", |key, value| {
-            if let ItemKey::Action(key) = key
-                && let ActionItem::Entry(record) = ActionItem::decode(key, value)?
-            {
-                records.push(record);
+            if let ItemKey::Action(key) = key {
+                records.push(read_record(key, value)?);
             }
             Ok(())
         });
         records.sort_unstable_by_key(|record| record.location);
         records
-    }
-
-    /// Whether there is nothing in it.
-    pub(super) fn is_empty(&self) -> bool {
-        let mut is_empty = true;
-        self.each(b"", |_, _| {
-            is_empty = false;
-            Ok(())
-        });
-        is_empty
     }
 
     /// The damage that was found, worded for the user.
@@ -371,126 +324,72 @@ impl Index {
             .iter()
             .map(|damage| format!("{damage}. `compeval cache verify` removes it"))
     }
-
-    /// Whether this refers to anything in a pack.
-    fn uses(&self, pack: u32) -> bool {
-        let texts = self.texts().into_iter().map(|(_, at)| at);
-        let steps = self.steps().into_iter().map(|(_, at)| at);
-        let entries = self.records().into_iter().map(|record| record.location);
-        texts.chain(steps).chain(entries).any(|at| at.pack == pack)
-    }
-
-    /// The outputs that this has, and that neither are in `scanned` nor were removed there.
-    pub(super) fn lost_in(&self, scanned: &Index) -> Vec<Record> {
-        let mut lost = self.records();
-        lost.retain(|record| record.is_usable() && scanned.action(&record.key).is_none());
-        lost
-    }
-
-    /// Whether this, which may come from the tree, agrees with `scanned`, which was read from the packs. A prune that was
-    /// killed leaves frames in two packs, and some that the tree has forgotten already: either place is right if
-    /// `is_sound` finds the record there.
-    pub(super) fn agrees_with(&self, scanned: &Index, is_sound: impl Fn(&Record) -> bool) -> bool {
-        let records = self.records();
-        let is_known = |record: &Record| {
-            scanned.find(&record.key).is_some_and(|known| {
-                let kind = std::mem::discriminant(&record.status);
-                record.raw == known.raw
-                    && kind == std::mem::discriminant(&known.status)
-                    && (record.location == known.location || is_sound(record))
-            })
-        };
-        let texts = self.texts();
-        let steps = self.steps();
-        records.len() == scanned.records().len()
-            && records.iter().all(is_known)
-            && texts.iter().all(|(text, _)| scanned.text(text).is_some())
-            && steps
-                .iter()
-                .all(|((nonce, step), _)| scanned.step(*nonce, *step).is_some())
-            && self.fault.get().is_none()
-    }
 }
 
-const BAD: &str = "index.bad-";
-
-/// Where a new tree is filled.
-pub(crate) fn fresh_index(layout: &Layout) -> PathBuf {
-    layout.root().join("index.new")
+fn read_record(key: ActionKey, bytes: &[u8]) -> IndexResult<Record> {
+    let record = Record::decode(key, bytes);
+    record.ok_or_else(|| IndexFault::broken("a record in it cannot be read"))
 }
 
-/// Where a complete tree is put before it replaces the old one.
-pub(crate) fn ready_index(layout: &Layout) -> PathBuf {
-    layout.root().join("index.ready")
-}
-
-/// Removes a folder, if it exists.
-pub(crate) fn remove_folder(path: &Path) -> Result<(), CacheError> {
-    guarded::remove_folder(path).map_err(CacheError::io("remove", path))
-}
-
-/// Finishes or removes what a killed process left.
-pub(crate) fn finish_index(layout: &Layout) -> Result<(), CacheError> {
-    remove_folder(&fresh_index(layout))?;
-    let ready = ready_index(layout);
-    if !ready.exists() {
-        return Ok(());
-    }
-    remove_folder(&layout.index())?;
-    guarded::rename(&ready, &layout.index()).map_err(CacheError::io("rename", &ready))
-}
-
-/// What happens to the tree that is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OldIndex {
-    /// It is kept as `index.bad-<time>`, to find out what was wrong.
-    SetAside,
-    Remove,
-}
-
-/// Fills a new tree with what was scanned, and replaces the old one with it. Nobody may have the old one open.
-pub(crate) fn replace_index(
+/// Scans the frame headers of all packs.
+pub(crate) fn scan(
     layout: &Layout,
-    scanned: &Index,
-    packs: &Watermarks,
-    old: OldIndex,
-) -> IndexResult<ActionTree> {
-    let (fresh, ready) = (fresh_index(layout), ready_index(layout));
-    remove_folder(&fresh).map_err(IndexFault::broken)?;
-    remove_folder(&ready).map_err(IndexFault::broken)?;
-    let tree = ActionTree::open(&fresh)?;
-    scanned.fill(&tree, packs)?;
-    drop(tree);
-    guarded::rename(&fresh, &ready).map_err(IndexFault::broken)?;
-    match old {
-        OldIndex::SetAside => set_aside(layout).map_err(IndexFault::broken)?,
-        OldIndex::Remove => remove_folder(&layout.index()).map_err(IndexFault::broken)?,
-    }
-    guarded::rename(&ready, &layout.index()).map_err(IndexFault::broken)?;
-    sync_folder(layout.root()).map_err(IndexFault::broken)?;
-    Ok(ActionTree::open_filled(&layout.index())?.0)
-}
-
-/// Renames the index to `index.bad-<time>`. Only the newest such folder is kept.
-pub(crate) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
-    remove_bad(layout)?;
-    let old = layout.index();
-    if !old.exists() {
-        return Ok(());
-    }
-    let time = base::clock::now().strftime("%Y%m%dT%H%M%S").to_string();
-    let bad = layout.root().join(format!("{BAD}{time}"));
-    guarded::rename(&old, &bad).map_err(CacheError::io("rename", &old))
-}
-
-/// Removes the indexes that were set aside.
-pub(crate) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
-    let root = layout.root();
-    for path in guarded::list(root).map_err(CacheError::io("list", root))? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with(BAD) {
-            remove_folder(&path)?;
+    packs: &PackFiles,
+) -> Result<(Index, Vec<PackState>), CacheError> {
+    /// A prune in another process may remove packs during the scan, after it has copied their live frames to a new one.
+    const ATTEMPTS: usize = 5;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let mut index = Index::default();
+        match scan_all(&mut index, &layout.pack_ids()?, packs) {
+            Err((_, e)) if e.kind() == io::ErrorKind::NotFound && attempt < ATTEMPTS => {}
+            Err((id, e)) => return Err(CacheError::io("read", &layout.pack(id))(e)),
+            Ok(states) => return Ok((index, states)),
         }
     }
-    Ok(())
+}
+
+fn scan_all(
+    index: &mut Index,
+    ids: &[u32],
+    packs: &PackFiles,
+) -> Result<Vec<PackState>, (u32, io::Error)> {
+    let mut states = Vec::with_capacity(ids.len());
+    for id in ids {
+        let is_newest = ids.last() == Some(id);
+        states.push(scan_pack(index, *id, is_newest, packs).map_err(|error| (*id, error))?);
+    }
+    Ok(states)
+}
+
+/// Applies the frames of a pack. A cut-off end is damage, but in the newest pack, where it is an
+/// interrupted write.
+fn scan_pack(
+    index: &mut Index,
+    id: u32,
+    is_newest: bool,
+    packs: &PackFiles,
+) -> io::Result<PackState> {
+    let mut state = PackState::of_whole(id, packs)?;
+    let file = packs.file(id)?;
+    if let Err(what) = read_pack_header(&file, state.len)? {
+        index.damage.push(packs.damage_at(id, 0, what));
+    }
+    let mut scanner = PackScanner::new(id, &file, PackHeader::LEN as u64, state.len);
+    while let Some(item) = scanner.next()? {
+        match item {
+            PackItem::Frame(at, header) => index.apply(at, &header),
+            PackItem::Damaged { from, what, .. } => {
+                index.damage.push(packs.damage_at(id, from, what))
+            }
+            PackItem::Torn { from, what } => {
+                state.len = from;
+                if !is_newest {
+                    index.damage.push(packs.damage_at(id, from, what));
+                }
+            }
+        }
+    }
+    Ok(state)
 }

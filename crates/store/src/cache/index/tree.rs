@@ -1,14 +1,25 @@
 //! The sled tree `actions`: the record of each key, written behind the packs. Only this file uses sled.
 //!
-//! Changes are written in one atomic batch together with how much of the packs the tree then has (`Watermark`). A batch is
-//! written after its frames are on disk, so the tree may lag behind the packs, never the reverse. The tree is flushed now
-//! and then: what a killed process had not flushed is read from the ends of the packs again.
+//! A batch is written after its frames are on disk. The tree is flushed when the store is synced, and then the file
+//! `clean` says which packs it has all of. A tree that a killed process left lacks what came later: it is removed, and
+//! filled again from the packs.
 //!
 //! sled can panic on damaged files and after failed writes, so every call runs in `catch_panics`; a fault only causes a
 //! rebuild from the packs. Values are small, because sled rewrites a page of sixteen values when one of them changes.
+//!
+//! A record is stored under the key of its action and nothing else. The other items are in the same tree, under keys of
+//! other lengths, because sled can change one tree atomically, but not several.
+//!
+//! ```text
+//! 32: action key          record
+//! 'p' place 8             key of the latest action there
+//! 't' digest 32           where a text is
+//! 'c' digest 32           tokens of a text
+//! 'u' beginning of key 8  day of the last use
+//! 'j' nonce 12, step      where a step of a batch is
+//! ```
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -17,8 +28,15 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::items::{ItemKey, Watermark, decoded, encoded};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 use crate::cache::error::{IndexFault, IndexResult};
+use crate::cache::packs::PackState;
+use crate::cache::packs::folder::write_synced;
+use crate::cache::packs::frame::KeyPrefix;
+use crate::cache::packs::frame::{BatchNonce, BatchStep};
+use crate::digest::{ActionKey, Digest};
 use base::files::{make_files_private, sync_folder};
 use base::guarded;
 use base::threads::check_available;
@@ -39,8 +57,112 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How much of each pack the tree has.
-pub(crate) type Watermarks = BTreeMap<u32, Watermark>;
+/// The first bytes of the digest of a place. Explanations depend on what is stored under it, outputs do not.
+pub(super) type PlacePrefix = [u8; 8];
+
+/// The name of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ItemKey {
+    Action(ActionKey),
+    Place(PlacePrefix),
+    Text(Digest),
+    Count(Digest),
+    Use(KeyPrefix),
+    Step(BatchNonce, BatchStep),
+}
+
+impl ItemKey {
+    pub(super) fn encode(self) -> IndexResult<Vec<u8>> {
+        Ok(match self {
+            ItemKey::Action(key) => key.0.0.to_vec(),
+            ItemKey::Place(place) => tagged(b'p', &place),
+            ItemKey::Text(digest) => tagged(b't', &digest.0),
+            ItemKey::Count(digest) => tagged(b'c', &digest.0),
+            ItemKey::Use(key) => tagged(b'u', &key),
+            ItemKey::Step(nonce, step) => tagged(b'j', &encoded(&(nonce, step))?),
+        })
+    }
+
+    fn decode(bytes: &[u8]) -> IndexResult<ItemKey> {
+        let decode = || {
+            if let Ok(key) = bytes.try_into() {
+                return Some(ItemKey::Action(ActionKey(Digest(key))));
+            }
+            let (tag, rest) = bytes.split_first()?;
+            Some(match tag {
+                b'p' => ItemKey::Place(rest.try_into().ok()?),
+                b't' => ItemKey::Text(Digest(rest.try_into().ok()?)),
+                b'c' => ItemKey::Count(Digest(rest.try_into().ok()?)),
+                b'u' => ItemKey::Use(rest.try_into().ok()?),
+                b'j' => {
+                    let (nonce, step) = postcard::from_bytes(rest).ok()?;
+                    ItemKey::Step(nonce, step)
+                }
+                _ => return None,
+            })
+        };
+        decode().ok_or_else(|| IndexFault::broken("a key in it is unknown"))
+    }
+}
+
+fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[tag], bytes].concat()
+}
+
+pub(super) fn encoded<T: Serialize>(value: &T) -> IndexResult<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(IndexFault::broken)
+}
+
+pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> IndexResult<T> {
+    postcard::from_bytes(bytes).map_err(IndexFault::broken)
+}
+
+/// What a flushed tree has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CleanState {
+    /// The packs whose frames are all in it.
+    pub packs: Vec<PackState>,
+    /// The number of its items.
+    total: u64,
+}
+
+impl CleanState {
+    /// The name of its file.
+    const NAME: &str = "clean";
+
+    /// The state of the tree in `folder` when it was last flushed; `None` if it never was.
+    pub(crate) fn read(folder: &Path) -> Option<CleanState> {
+        const LONGEST: u64 = 16 << 20;
+        let bytes = guarded::read(&folder.join(CleanState::NAME), LONGEST).ok()?;
+        decoded(&bytes).ok()
+    }
+
+    fn write(&self, folder: &Path) -> IndexResult<()> {
+        let path = folder.join(CleanState::NAME);
+        write_synced(&path, &encoded(self)?).map_err(IndexFault::broken)?;
+        sync_folder(folder).map_err(IndexFault::broken)
+    }
+}
+
+/// Removes the tree in `folder`. From now on, and until a new one is flushed, the folder says that it has nothing of the
+/// packs.
+pub(crate) fn remove_tree(folder: &Path) -> IndexResult<()> {
+    guarded::create_folder(folder).map_err(IndexFault::broken)?;
+    let state = folder.join(CleanState::NAME);
+    if CleanState::default().write(folder).is_err() {
+        // the disk is full
+        guarded::remove_file(&state).map_err(IndexFault::broken)?;
+    }
+    let paths = guarded::list(folder).map_err(IndexFault::broken)?;
+    for path in paths.iter().filter(|path| **path != state) {
+        let removed = match path.is_dir() {
+            true => guarded::remove_folder(path),
+            false => guarded::remove_file(path),
+        };
+        removed.map_err(IndexFault::broken)?;
+    }
+    Ok(())
+}
 
 /// The tree, open for writing.
 #[derive(Debug)]
@@ -71,11 +193,6 @@ impl Drop for ActionTree {
 }
 
 impl ActionTree {
-    /// Whether there is a tree in `folder`, sound or not.
-    pub(crate) fn is_in(folder: &Path) -> bool {
-        folder.join("db").exists()
-    }
-
     /// Opens the tree in `folder`, or creates an empty one.
     pub(crate) fn open(folder: &Path) -> IndexResult<ActionTree> {
         guarded::create_folder(folder).map_err(IndexFault::broken)?;
@@ -107,32 +224,18 @@ impl ActionTree {
         })
     }
 
-    /// Opens the tree in `folder`, which has been filled.
-    pub(crate) fn open_filled(folder: &Path) -> IndexResult<(ActionTree, Watermarks)> {
-        let tree = ActionTree::open(folder)?;
-        match tree.read_marks() {
-            Ok(marks) => Ok((tree, marks)),
-            Err(fault) => {
-                // not dropped: after a panic, sled may panic again when it closes
-                std::mem::forget(tree);
-                Err(fault)
-            }
+    /// Opens the tree in `folder`, which was flushed in this state.
+    pub(crate) fn open_clean(folder: &Path, state: &CleanState) -> IndexResult<ActionTree> {
+        if !folder.join("db").exists() {
+            return Err(IndexFault::broken("it was missing"));
         }
-    }
-
-    fn read_marks(&self) -> IndexResult<Watermarks> {
-        let total = self
-            .get(ItemKey::Total)?
-            .ok_or_else(|| IndexFault::broken("it was not filled"))?;
-        self.total.store(decoded(&total)?, Ordering::Relaxed);
-        let mut marks = Watermarks::new();
-        self.each(b"w", |key, value| {
-            if let ItemKey::Pack(id) = key {
-                marks.insert(id, decoded(value)?);
-            }
-            Ok(())
-        })?;
-        Ok(marks)
+        let tree = ActionTree::open(folder)?;
+        tree.total.store(state.total, Ordering::Relaxed);
+        let open = tree.open_tree()?;
+        if state.total > 0 && catch_panics(|| Ok(open.actions.is_empty()))? {
+            return Err(IndexFault::broken("entries are missing from it"));
+        }
+        Ok(tree)
     }
 
     fn open_tree(&self) -> IndexResult<&OpenTree> {
@@ -164,8 +267,8 @@ impl ActionTree {
     /// Whether it has as many items as were written to it.
     pub(super) fn check_whole(&self) -> IndexResult<()> {
         let mut found = 0;
-        self.each(b"", |key, _| {
-            found += u64::from(is_counted(key));
+        self.each(b"", |_, _| {
+            found += 1;
             Ok(())
         })?;
         if found == self.total.load(Ordering::Relaxed) {
@@ -179,7 +282,6 @@ impl ActionTree {
     pub(super) fn fill<'i>(
         &self,
         items: impl Iterator<Item = (ItemKey, &'i [u8])>,
-        marks: &Watermarks,
     ) -> IndexResult<()> {
         const BATCH: usize = 2048;
         let mut encoded = items
@@ -195,17 +297,13 @@ impl ActionTree {
             catch_panics(|| open.actions.apply_batch(batch))?;
         }
         self.total.store(encoded.len() as u64, Ordering::Relaxed);
-        let marks: Vec<_> = marks.iter().map(|(id, mark)| (*id, Some(*mark))).collect();
-        self.update(std::iter::empty(), &marks)?;
-        self.flush()
+        Ok(())
     }
 
-    /// Writes items, of which those without a value are removed, together with the new watermarks of packs; `None` for a
-    /// pack that is gone.
+    /// Writes items, of which those without a value are removed.
     pub(super) fn update<'i>(
         &self,
         items: impl Iterator<Item = (ItemKey, Option<&'i [u8]>)>,
-        marks: &[(u32, Option<Watermark>)],
     ) -> IndexResult<()> {
         let open = self.open_tree()?;
         let mut batch = sled::Batch::default();
@@ -223,21 +321,14 @@ impl ActionTree {
                 None => batch.remove(key),
             }
         }
-        for (id, mark) in marks {
-            let key = ItemKey::Pack(*id).encode()?;
-            match mark {
-                Some(mark) => batch.insert(key, encoded(mark)?),
-                None => batch.remove(key),
-            }
-        }
-        batch.insert(ItemKey::Total.encode()?, encoded(&total)?);
         catch_panics(|| open.actions.apply_batch(batch))?;
         self.total.store(total, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
-    pub(crate) fn flush(&self) -> IndexResult<()> {
+    /// Writes everything to disk, and that it has all of these packs. sled's flush does not survive a power failure;
+    /// syncing its file does.
+    pub(crate) fn flush(&self, packs: Vec<PackState>) -> IndexResult<()> {
         let open = self.open_tree()?;
         catch_panics(|| open.db.flush())?;
         // some systems sync only what is open for writing
@@ -245,6 +336,8 @@ impl ActionTree {
             .map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
+        let total = self.total.load(Ordering::Relaxed);
+        CleanState { packs, total }.write(&self.folder)?;
         make_files_private(&self.folder);
         Ok(())
     }
@@ -276,11 +369,6 @@ fn remove_half_snapshots(folder: &Path) -> io::Result<()> {
     let mut paths = guarded::list(folder)?;
     paths.retain(|path| path.extension().is_some_and(|end| end == "generating"));
     paths.iter().try_for_each(|path| guarded::remove_file(path))
-}
-
-/// Whether an item is one of those that are counted.
-fn is_counted(key: ItemKey) -> bool {
-    !matches!(key, ItemKey::Pack(_) | ItemKey::Total)
 }
 
 /// Calls sled; a panic becomes a fault and is not printed.

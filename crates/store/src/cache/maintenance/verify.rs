@@ -1,24 +1,21 @@
-//! Verification of every byte: the header, body and digest of each frame, and the index against the packs. Damaged
-//! ranges are copied aside, reported and removed, so that the next run makes their entries again.
+//! Verification of every byte: the header, body and digest of each frame. Damaged ranges are reported and removed, so
+//! that the next run makes their entries again, and the index is made again from the packs.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use super::{newest, remove, remove_packs, survey};
-use crate::cache::entry::{FrameLocation, RemovalReason};
+use super::rewrite;
+use crate::cache::entry::{FrameLocation, Record};
 use crate::cache::error::{CacheError, Damage};
-use crate::cache::index::Index;
-use crate::cache::index::scan::scan;
+use crate::cache::index::{Index, scan};
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::{
     PackFiles, PackItem, PackScanner, decode_body, read_frame, read_pack_header,
 };
 use crate::cache::writing::StoreInner;
-use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
+use crate::cache::writing::active_pack::ActivePack;
 use crate::digest::ActionKey;
 
 /// Damage that was found.
@@ -29,21 +26,14 @@ pub struct DamageReport {
     pub damage: Damage,
     /// The removed entries; the next run makes them again.
     pub lost: Vec<ActionKey>,
-    /// A copy of the damaged bytes; `None` for the index, which was rebuilt.
-    pub set_aside: Option<PathBuf>,
 }
 
 impl DamageReport {
     fn consequences(&self) -> String {
-        let copy = self
-            .set_aside
-            .as_ref()
-            .map(|path| format!("; a copy is in {}", path.display()))
-            .unwrap_or_default();
         match self.lost.len() {
-            0 => copy,
-            1 => format!("{copy}; the next run makes the entry again"),
-            n => format!("{copy}; the next run makes {n} entries again"),
+            0 => String::new(),
+            1 => "; the next run makes the entry again".to_owned(),
+            n => format!("; the next run makes {n} entries again"),
         }
     }
 }
@@ -59,7 +49,7 @@ impl DamagedRange {
         other.pack == self.at.pack && other.offset < self.to && other.end() > self.at.offset
     }
 
-    /// Removes the texts and the steps of batches in it from an index.
+    /// Removes what is in it from an index.
     fn forget_in(&self, index: &mut Index) {
         for (digest, at) in index.texts() {
             if self.overlaps(&at) {
@@ -71,6 +61,23 @@ impl DamagedRange {
                 index.forget_step(nonce, step);
             }
         }
+        for record in index.records() {
+            if self.overlaps(&record.location) {
+                index.forget_record(&record.key);
+            }
+        }
+    }
+
+    /// The damage, with the entries among `records` that are in it.
+    fn report(&self, packs: &PackFiles, records: &[Record]) -> DamageReport {
+        let lost = records
+            .iter()
+            .filter(|record| self.overlaps(&record.location));
+        let lost: Vec<ActionKey> = lost.map(|record| record.key).collect();
+        DamageReport {
+            damage: packs.damage(lost.first().copied(), self.at, self.what),
+            lost,
+        }
     }
 }
 
@@ -79,20 +86,19 @@ pub(crate) fn verify(
     store: &StoreInner,
     active: &mut ActivePack,
 ) -> Result<Vec<DamageReport>, CacheError> {
-    let mut reports: Vec<DamageReport> = missing(store).into_iter().collect();
-    check_packs(store, active, &mut reports)?;
-    check_index(store, &mut reports)?;
+    // the index knows entries that cannot be seen in the packs any more
+    let known = store.read(Index::records);
+    let (mut index, _) = scan(&store.layout, &store.packs)?;
+    let mut reports = Vec::new();
+    let mut packs: Vec<u32> = Vec::new();
+    for range in damaged_ranges(&store.layout, &store.packs)? {
+        range.forget_in(&mut index);
+        reports.push(range.report(&store.packs, &known));
+        packs.push(range.at.pack);
+    }
+    packs.dedup();
+    rewrite(store, active, &index, &packs)?;
     Ok(reports)
-}
-
-/// The entries that were in packs which are gone.
-fn missing(store: &StoreInner) -> Option<DamageReport> {
-    let first = store.lost.first()?;
-    Some(DamageReport {
-        damage: first.unreadable("the index has it, and the packs do not"),
-        lost: store.lost.iter().map(|record| record.key).collect(),
-        set_aside: None,
-    })
 }
 
 /// Verifies the packs of a cache that is only read, and changes nothing.
@@ -102,92 +108,20 @@ pub(crate) fn look(
     index: &Index,
 ) -> Result<Vec<DamageReport>, CacheError> {
     let records = index.records();
-    let mut reports = Vec::new();
-    for id in layout.pack_ids()? {
-        let path = layout.pack(id);
-        let file = packs.file(id).map_err(CacheError::io("read", &path))?;
-        for range in check_pack(id, &file).map_err(CacheError::io("read", &path))? {
-            let hit = records
-                .iter()
-                .filter(|record| range.overlaps(&record.location));
-            let lost: Vec<ActionKey> = hit.map(|record| record.key).collect();
-            reports.push(DamageReport {
-                damage: packs.damage(lost.first().copied(), range.at, range.what),
-                lost,
-                set_aside: None,
-            });
-        }
-    }
-    Ok(reports)
+    let ranges = damaged_ranges(layout, packs)?.into_iter();
+    Ok(ranges.map(|range| range.report(packs, &records)).collect())
 }
 
-fn check_packs(
-    store: &StoreInner,
-    active: &mut ActivePack,
-    reports: &mut Vec<DamageReport>,
-) -> Result<(), CacheError> {
+/// The damaged ranges of all packs, which are opened again, to read what is on the disk now.
+fn damaged_ranges(layout: &Layout, packs: &PackFiles) -> Result<Vec<DamagedRange>, CacheError> {
     let mut damaged = Vec::new();
-    for id in store.layout.pack_ids()? {
-        // opened again, to read what is on the disk now
-        store.packs.close(id);
-        let path = store.layout.pack(id);
-        let read = || CacheError::io("read", &path);
-        let file = store.packs.file(id).map_err(read())?;
-        for range in check_pack(id, &file).map_err(read())? {
-            reports.push(remove_damaged(store, active, &range)?);
-            damaged.push(range);
-        }
+    for id in layout.pack_ids()? {
+        packs.close(id);
+        let path = layout.pack(id);
+        let ranges = packs.file(id).and_then(|file| check_pack(id, &file));
+        damaged.extend(ranges.map_err(CacheError::io("read", &path))?);
     }
-    if damaged.is_empty() {
-        return Ok(());
-    }
-    let (mut index, _) = scan(&store.layout, &store.packs)?;
-    damaged.iter().for_each(|range| range.forget_in(&mut index));
-    let removals = survey(store, &index)?.removals;
-    let ids: BTreeSet<u32> = damaged.iter().map(|range| range.at.pack).collect();
-    remove_packs(store, active, &index, &ids, newest(&removals))
-}
-
-/// Copies a damaged range aside and removes what was there from the index.
-fn remove_damaged(
-    store: &StoreInner,
-    active: &mut ActivePack,
-    range: &DamagedRange,
-) -> Result<DamageReport, CacheError> {
-    let kept = copy_damaged(&store.layout, range.at.pack, range.at.offset, range.to)?;
-    let mut lost = store.read(Index::records);
-    lost.retain(|record| range.overlaps(&record.location));
-    remove(store, active, &lost, RemovalReason::Damaged)?;
-    store.change(|index| range.forget_in(index));
-    let lost: Vec<ActionKey> = lost.into_iter().map(|record| record.key).collect();
-    let damage = store
-        .packs
-        .damage(lost.first().copied(), range.at, range.what);
-    Ok(DamageReport {
-        damage,
-        lost,
-        set_aside: Some(kept),
-    })
-}
-
-/// Compares the index with the packs, which are intact by now.
-fn check_index(store: &StoreInner, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
-    if store.check_index()? {
-        let what = "it does not agree with the packs and was rebuilt from them".to_owned();
-        let damage = Damage {
-            key: None,
-            path: store.layout.index(),
-            offset: 0,
-            what,
-            is_unread: false,
-        };
-        reports.push(DamageReport {
-            damage,
-            lost: Vec::new(),
-            set_aside: None,
-        });
-    }
-    Ok(())
+    Ok(damaged)
 }
 
 /// The damaged ranges of a pack, in order.

@@ -59,10 +59,6 @@ impl Layout {
         self.root.join("packs")
     }
 
-    pub(crate) fn damaged(&self) -> PathBuf {
-        self.packs().join("damaged")
-    }
-
     pub(crate) fn pack(&self, id: u32) -> PathBuf {
         self.packs().join(pack_name(id))
     }
@@ -114,7 +110,7 @@ impl Layout {
             let is_own = match &*name {
                 "LOCK" | "LOCK.held" | "CACHEDIR.TAG" | "CACHEDIR.new" | "FORMAT.new" => true,
                 "packs" => self.has_only(&name, is_of_packs)?,
-                "index" | "index.new" | "index.ready" => self.has_only(&name, is_of_index)?,
+                "index" => self.has_only(&name, is_of_index)?,
                 name => name.starts_with('.'),
             };
             if !is_own {
@@ -171,7 +167,7 @@ impl Layout {
             if found.is_ok_and(|found| found == text.as_bytes()) {
                 continue;
             }
-            write_synced(&path, text).map_err(CacheError::io("write", &path))?;
+            write_synced(&path, text.as_bytes()).map_err(CacheError::io("write", &path))?;
             self.sync_folder(&self.root)?;
         }
         let packs = self.packs();
@@ -202,12 +198,12 @@ impl Layout {
 }
 
 /// Writes a small file completely or not at all, and durably: without FORMAT the folder would be refused.
-fn write_synced(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let mut options = open_options(&temporary);
     options.write(true).create(true).truncate(true);
     let mut file = guarded::open_with(&mut options, &temporary)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     file.sync_data()?;
     guarded::rename(&temporary, path)
 }
@@ -230,12 +226,12 @@ fn list(folder: &Path) -> Result<Vec<String>, CacheError> {
 
 /// Whether the folder of packs may contain this name.
 fn is_of_packs(name: &str) -> bool {
-    name == "damaged" || pack_id(name).is_some()
+    pack_id(name).is_some()
 }
 
-/// Whether sled creates files of this name.
+/// Whether the folder of the index may contain this name.
 fn is_of_index(name: &str) -> bool {
-    matches!(name, "db" | "conf" | "blobs") || name.starts_with("snap.")
+    matches!(name, "clean" | "clean.new" | "db" | "conf" | "blobs") || name.starts_with("snap.")
 }
 
 fn pack_id(name: &str) -> Option<u32> {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::entry::{
     Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, Record,
-    RemovalReason, clip, prefix_of,
+    clip, prefix_of,
 };
 use crate::cache::error::Damage;
 use crate::digest::{ActionKey, Digest, DigestBuilder};
@@ -151,13 +151,8 @@ pub(crate) enum FrameContent {
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
     Touch { day: Day, keys: Vec<KeyPrefix> },
-    /// Removed entries, each with its place if it was the latest there.
-    Remove {
-        why: RemovalReason,
-        keys: Vec<(ActionKey, Option<Digest>)>,
-    },
-    /// Actions that are in use again at their places, after others were.
-    Latest(Vec<(Digest, ActionKey)>),
+    /// The action of the frame's key is in use again at a place, after another was.
+    Latest(Digest),
     /// The body is a record of a batch.
     Journal(BatchNonce, BatchStep),
     /// A kind of frame of a newer version: skipped.
@@ -311,10 +306,9 @@ mod kind {
     pub(super) const TEXT: u8 = 4;
     pub(super) const COUNTS: u8 = 5;
     pub(super) const TOUCH: u8 = 6;
-    pub(super) const REMOVE: u8 = 7;
-    pub(super) const LATEST: u8 = 8;
-    pub(super) const JOURNAL: u8 = 9;
-    pub(super) const MEMO: u8 = 10;
+    pub(super) const LATEST: u8 = 7;
+    pub(super) const JOURNAL: u8 = 8;
+    pub(super) const MEMO: u8 = 9;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
@@ -335,10 +329,6 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
         kind::TOUCH => {
             let (day, keys) = postcard::from_bytes(bytes).ok()?;
             FrameContent::Touch { day, keys }
-        }
-        kind::REMOVE => {
-            let (why, keys) = postcard::from_bytes(bytes).ok()?;
-            FrameContent::Remove { why, keys }
         }
         kind::LATEST => FrameContent::Latest(postcard::from_bytes(bytes).ok()?),
         kind::JOURNAL => {
@@ -410,15 +400,9 @@ pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::E
     list(kind::TOUCH, &(day, keys))
 }
 
-pub(crate) fn remove(
-    why: RemovalReason,
-    keys: &[(ActionKey, Option<Digest>)],
-) -> Result<Vec<u8>, postcard::Error> {
-    list(kind::REMOVE, &(why, keys))
-}
-
-pub(crate) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
-    list(kind::LATEST, &places)
+pub(crate) fn latest(place: &Digest, key: ActionKey) -> Result<Vec<u8>, postcard::Error> {
+    let note = postcard::to_stdvec(place)?;
+    Ok(assemble(kind::LATEST, key.0, &EncodedBody::empty(), &note))
 }
 
 /// Encodes a frame without key and body.

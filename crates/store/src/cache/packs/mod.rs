@@ -11,6 +11,7 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
@@ -161,6 +162,26 @@ pub(super) fn read_pack_header(
     Ok(PackHeader::decode(&start))
 }
 
+/// A pack as it was when it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PackState {
+    pub id: u32,
+    /// The nonce of the pack's header: no other pack has it.
+    pub nonce: u64,
+    /// Where its last whole frame ends.
+    pub len: u64,
+}
+
+impl PackState {
+    /// The pack, if all of it is whole.
+    pub(crate) fn of_whole(id: u32, packs: &PackFiles) -> io::Result<PackState> {
+        let file = packs.file(id)?;
+        let len = file.metadata()?.len();
+        let nonce = read_pack_header(&file, len)?.map_or(0, |header| header.nonce);
+        Ok(PackState { id, nonce, len })
+    }
+}
+
 /// The packs of a folder, each opened when it is first read.
 #[derive(Debug)]
 pub(crate) struct PackFiles {
@@ -261,15 +282,6 @@ impl PackFiles {
         Ok((header, bytes))
     }
 
-    /// The header of a record's frame and the bytes of that header.
-    fn head(&self, record: &Record) -> Result<(FrameHeader, Vec<u8>), Damage> {
-        self.frame(
-            Some(record.key),
-            record.location,
-            u64::from(record.location.head),
-        )
-    }
-
     /// The verified body of a record and the models of the call.
     pub(super) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
         let (header, body, models) = self.stored_body(record)?;
@@ -306,7 +318,8 @@ impl PackFiles {
 
     /// The header of an entry.
     pub(super) fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        let (header, head) = self.head(record)?;
+        let at = record.location;
+        let (header, head) = self.frame(Some(record.key), at, u64::from(at.head))?;
         header
             .entry(&head)
             .ok_or_else(|| self.damage_of(record, "its header cannot be read"))
@@ -319,16 +332,6 @@ impl PackFiles {
         let body = bytes.get(at.head as usize..).unwrap_or_default();
         verify_checksum(&header, body).map_err(|what| self.damage_of(record, what))?;
         Ok(bytes)
-    }
-
-    /// The place of a record.
-    pub(super) fn place(&self, record: &Record) -> Result<Digest, Damage> {
-        let (header, _) = self.head(record)?;
-        let summary = header
-            .content
-            .summary()
-            .ok_or_else(|| self.damage_of(record, "another entry is there"))?;
-        Ok(summary.place)
     }
 
     /// What a step of a batch recorded, verified and decoded.

@@ -1,11 +1,12 @@
 //! The state of an open store: appending to the newest pack, and the index of all of them.
 //!
 //! Frames go to the pack first, to the memory of the index second and, once the pack is synced, to the tree. After a failed
-//! write to a pack nothing more is written. If the tree fails, the packs are read, the run goes on without the tree, and it
-//! is rebuilt when the cache is opened next.
+//! write to a pack nothing more is written. If the tree fails, the packs are read, and the run goes on without the tree.
+//!
+//! When a store is opened, a tree that does not have all of the packs is filled again from them. That is silent after a kill,
+//! when the packs are longer than the tree knows; the rest of an interrupted write at their end is cut off.
 
 pub(super) mod active_pack;
-mod recovery;
 pub(super) mod writer;
 
 use std::io::Write;
@@ -14,22 +15,18 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use crate::cache::entry::{FrameLocation, Record};
 use crate::cache::error::{CacheError, IndexFault};
-use crate::cache::index::Index;
-use crate::cache::index::scan::{PackState, scan, watermark, watermarks};
-use crate::cache::index::{OldIndex, replace_index, set_aside};
-use crate::cache::packs::PackFiles;
+use crate::cache::index::tree::{ActionTree, CleanState, remove_tree};
+use crate::cache::index::{Index, scan};
 use crate::cache::packs::folder::{FolderKind, Layout};
+use crate::cache::packs::frame::PackHeader;
+use crate::cache::packs::{PackFiles, PackState};
 use crate::digest::ActionKey;
 use active_pack::{ActivePack, cut, locate};
 use base::files::is_at;
-use recovery::{Opened, open_index, remove_leftovers};
+use base::guarded;
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
-
-/// The tree is flushed after this many bytes of frames rather than after each batch: after a crash, what it lacks is
-/// read from the end of the pack.
-const TREE_LAG: u64 = 16 << 20;
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
@@ -43,8 +40,6 @@ pub(crate) struct StoreInner {
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
-    /// The entries that the index had and the packs lack.
-    pub(super) lost: Vec<Record>,
     /// Whether anything was written since the last sync.
     pending: AtomicBool,
 }
@@ -60,14 +55,25 @@ impl StoreInner {
             ));
         }
         layout.create()?;
-        remove_leftovers(&layout)?;
+        for name in ["FORMAT.new", "CACHEDIR.new"] {
+            base::files::remove_if_there(&layout.root().join(name))?;
+        }
         let packs = PackFiles::new(layout.clone());
-        let Opened {
-            index,
-            marks,
-            active,
-            lost,
-        } = open_index(&layout, &packs, &mut notices)?;
+        let ids = usable_packs(&layout)?;
+        let states = ids.iter().map(|id| PackState::of_whole(*id, &packs));
+        let states: Vec<PackState> = states
+            .collect::<Result<_, _>>()
+            .map_err(CacheError::io("read", &layout.packs()))?;
+        let opened = open_tree(&layout, &states);
+        let is_flushed = opened.is_ok();
+        let (index, newest) = match opened {
+            Ok(tree) => (Index::of_tree(tree), states.last().copied()),
+            Err(reason) => rebuilt(&layout, &packs, &reason, &mut notices)?,
+        };
+        let active = match newest {
+            Some(newest) => ActivePack::resume(&layout, newest)?,
+            None => ActivePack::create(&layout, 1)?,
+        };
         let store = StoreInner {
             layout,
             packs,
@@ -76,10 +82,11 @@ impl StoreInner {
             active: Mutex::new(active),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
-            lost,
             pending: AtomicBool::new(false),
         };
-        store.change(|index| index.write_tree(&marks));
+        if !is_flushed {
+            store.flush_tree(&store.active())?;
+        }
         Ok(store)
     }
 
@@ -113,14 +120,11 @@ impl StoreInner {
 
     fn leave_tree(&self, index: &mut Index) {
         let why = index.fault().map_or("", IndexFault::text).to_owned();
+        let root = self.layout.root().display();
+        self.notice(format!("{root}: the index failed ({why}). Nothing is lost: it is made again from the packs when the cache is opened next"));
         // not dropped: after a panic, sled may panic again when it closes
         std::mem::forget(index.take_tree());
-        let aside = set_aside(&self.layout)
-            .err()
-            .map(|error| format!("; {error}"))
-            .unwrap_or_default();
-        let root = self.layout.root().display();
-        self.notice(format!("{root}: the index failed ({why}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}"));
+        let _ = remove_tree(&self.layout.index());
         *index = match scan(&self.layout, &self.packs) {
             Ok((scanned, _)) => scanned,
             Err(error) => {
@@ -205,19 +209,19 @@ impl StoreInner {
         frames: &[Vec<u8>],
         durable: bool,
     ) -> Result<Vec<FrameLocation>, CacheError> {
-        if active.len >= PACK_LIMIT {
+        if active.state.len >= PACK_LIMIT {
             self.start_next_pack(active)?;
         }
-        let path = self.layout.pack(active.id);
+        let path = self.layout.pack(active.state.id);
         let located = locate(active, frames).map_err(CacheError::io("write to", &path))?;
         if let Err(e) = active.file.write_all(&frames.concat()) {
             // half a write is cut off now, or when the cache is opened next
             if is_at(&active.file, &path) {
-                let _ = cut(&path, active.len);
+                let _ = cut(&path, active.state.len);
             }
             return Err(CacheError::io("write to", &path)(e));
         }
-        active.len = located.last().map_or(active.len, |(at, _)| at.end());
+        active.state.len = located.last().map_or(active.state.len, |(at, _)| at.end());
         if durable {
             self.sync_pack(active)?;
             self.check_in_place(active)?;
@@ -229,11 +233,7 @@ impl StoreInner {
         });
         self.pending.store(true, Ordering::Release);
         if durable {
-            self.update_tree(active, &[])?;
-        }
-        if active.len - active.flushed > TREE_LAG {
-            self.sync_pack(active)?;
-            self.flush_tree(active, &[])?;
+            self.change(Index::write_tree);
         }
         Ok(located.into_iter().map(|(at, _)| at).collect())
     }
@@ -241,19 +241,19 @@ impl StoreInner {
     /// Makes everything durable that was written without waiting.
     pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
-        let mut active = self.active();
+        let active = self.active();
         self.check_in_place(&active)
             .map_err(|error| self.fail(&error))?;
         if !self.pending.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
         self.sync_pack(&active).map_err(|error| self.fail(&error))?;
-        self.flush_tree(&mut active, &[])
+        self.flush_tree(&active)
     }
 
     /// An error if the pack that is written is no longer the one in the folder.
     fn check_in_place(&self, active: &ActivePack) -> Result<(), CacheError> {
-        let path = self.layout.pack(active.id);
+        let path = self.layout.pack(active.state.id);
         if is_at(&active.file, &path) {
             Ok(())
         } else {
@@ -264,81 +264,154 @@ impl StoreInner {
     }
 
     pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
-        active
-            .file
-            .sync_data()
-            .map_err(CacheError::io("write to", &self.layout.pack(active.id)))
+        active.file.sync_data().map_err(CacheError::io(
+            "write to",
+            &self.layout.pack(active.state.id),
+        ))
     }
 
-    /// Closes the active pack and starts the next one. The tree has all of it first.
+    /// Closes the active pack and starts the next one.
     pub(super) fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
-        self.flush_tree(active, &[])?;
-        *active = ActivePack::create(&self.layout, active.id.saturating_add(1))?;
+        *active = ActivePack::create(&self.layout, active.state.id.saturating_add(1))?;
         Ok(())
     }
 
-    /// Writes to the tree what it lacks, together with the packs that were removed. All of the active pack is synced.
-    fn update_tree(&self, active: &ActivePack, gone: &[u32]) -> Result<(), CacheError> {
-        let mark = watermark(&active.file, active.nonce, active.len);
-        let mark = mark.map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
-        let mut marks = vec![(active.id, Some(mark))];
-        marks.extend(gone.iter().map(|id| (*id, None)));
-        self.change(|index| index.write_tree(&marks));
-        Ok(())
-    }
-
-    /// As `update_tree`, and makes it durable.
-    pub(super) fn flush_tree(
-        &self,
-        active: &mut ActivePack,
-        gone: &[u32],
-    ) -> Result<(), CacheError> {
-        self.update_tree(active, gone)?;
-        self.change(|index| index.flush_tree());
-        active.flushed = active.len;
-        Ok(())
-    }
-
-    /// Replaces the tree by one that takes no more space than its records need.
-    pub(super) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
-        self.sync_pack(active)?;
-        let (scanned, states) = scan(&self.layout, &self.packs)?;
-        self.replace_tree(&scanned, &states, OldIndex::Remove)
-    }
-
-    /// Fills a new tree with what was scanned.
-    fn replace_tree(
-        &self,
-        scanned: &Index,
-        states: &[PackState],
-        old: OldIndex,
-    ) -> Result<(), CacheError> {
-        let marks = watermarks(states, &self.packs)
-            .map_err(CacheError::io("read", &self.layout.packs()))?;
-        let replace = |index: &mut Index| {
-            match old {
-                OldIndex::Remove => drop(index.take_tree()),
-                // not dropped: after a panic, sled may panic again when it closes
-                OldIndex::SetAside => std::mem::forget(index.take_tree()),
-            }
-            match replace_index(&self.layout, scanned, &marks, old) {
-                Ok(tree) => *index = Index::of_tree(tree),
-                Err(fault) => index.give_up(fault),
-            }
-        };
-        self.change(replace);
-        Ok(())
-    }
-
-    /// Compares the index with the packs, and rebuilds it if they differ. Returns whether they did.
-    pub(super) fn check_index(&self) -> Result<bool, CacheError> {
-        let (scanned, states) = scan(&self.layout, &self.packs)?;
-        let is_sound = |record: &Record| self.packs.verify_body(record).is_ok();
-        if self.read(|index| index.agrees_with(&scanned, is_sound)) {
-            return Ok(false);
+    /// Writes to the tree what it lacks and makes it durable. All packs are synced.
+    fn flush_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
+        let mut states = Vec::new();
+        for id in self.layout.pack_ids()? {
+            states.push(match id == active.state.id {
+                true => active.state,
+                false => PackState::of_whole(id, &self.packs)
+                    .map_err(CacheError::io("read", &self.layout.pack(id)))?,
+            });
         }
-        self.replace_tree(&scanned, &states, OldIndex::SetAside)?;
-        Ok(true)
+        self.change(|index| {
+            index.write_tree();
+            index.flush_tree(states);
+        });
+        Ok(())
     }
+
+    /// Reads the index from the packs, and goes on without a tree, which is removed.
+    pub(super) fn remove_tree(&self) -> Result<(), CacheError> {
+        let (scanned, _) = scan(&self.layout, &self.packs)?;
+        self.change(|index| {
+            drop(index.take_tree());
+            *index = scanned;
+            if let Err(fault) = remove_tree(&self.layout.index()) {
+                self.notice(without_index(&self.layout, &fault));
+            }
+        });
+        Ok(())
+    }
+
+    /// Makes a tree again, of all that the packs have.
+    pub(super) fn make_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
+        self.sync_pack(active)?;
+        let (scanned, _) = scan(&self.layout, &self.packs)?;
+        self.change(|index| {
+            *index = scanned;
+            if let Err(fault) = index.fill_tree(&self.layout) {
+                self.notice(without_index(&self.layout, &fault));
+            }
+        });
+        self.flush_tree(active)
+    }
+}
+
+/// Why the tree is filled again.
+enum RebuildReason {
+    /// A killed process has not flushed it.
+    Killed,
+    /// There is none, as in a new cache.
+    Missing,
+    /// It is not what was flushed, or the packs are others.
+    Damaged(String),
+}
+
+/// The tree, if it has all of these packs.
+fn open_tree(layout: &Layout, states: &[PackState]) -> Result<ActionTree, RebuildReason> {
+    let damaged = |why: &str| Err(RebuildReason::Damaged(why.to_owned()));
+    let Some(clean) = CleanState::read(&layout.index()) else {
+        return Err(RebuildReason::Missing);
+    };
+    if clean.packs == states && !states.is_empty() {
+        let opened = ActionTree::open_clean(&layout.index(), &clean);
+        return opened.or_else(|fault| damaged(fault.text()));
+    }
+    let is_longer = |known: &PackState| {
+        states
+            .iter()
+            .any(|now| (now.id, now.nonce) == (known.id, known.nonce) && now.len >= known.len)
+    };
+    match clean.packs.iter().find(|known| !is_longer(known)) {
+        None => Err(RebuildReason::Killed),
+        Some(lost) => damaged(&format!("pack {} is missing or another one", lost.id)),
+    }
+}
+
+/// The index that is read from the packs, with a new tree, and the newest pack.
+fn rebuilt(
+    layout: &Layout,
+    packs: &PackFiles,
+    reason: &RebuildReason,
+    notices: &mut Vec<String>,
+) -> Result<(Index, Option<PackState>), CacheError> {
+    let (mut index, states) = scan(layout, packs)?;
+    let root = layout.root().display();
+    let entries = index.records().len();
+    let why = match reason {
+        RebuildReason::Killed => None,
+        RebuildReason::Missing if entries == 0 && index.damage.is_empty() => None,
+        RebuildReason::Missing => Some("it was missing"),
+        RebuildReason::Damaged(why) => Some(why.as_str()),
+    };
+    if let Some(why) = why {
+        notices.push(format!(
+            "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
+        ));
+    }
+    notices.extend(index.damage_notices());
+    if let (Some(_), Some(last)) = (why, states.last()) {
+        let path = layout.pack(last.id);
+        let file = packs.file(last.id).and_then(|file| file.metadata());
+        let len = file.map_err(CacheError::io("read", &path))?.len();
+        if last.len < len {
+            notices.push(format!(
+                "{}: the last {} bytes are not a whole entry and were cut off",
+                path.display(),
+                len - last.len
+            ));
+        }
+    }
+    if let Err(fault) = index.fill_tree(layout) {
+        notices.push(without_index(layout, &fault));
+    }
+    Ok((index, states.last().copied()))
+}
+
+fn without_index(layout: &Layout, fault: &IndexFault) -> String {
+    format!(
+        "{}: works without an index, which cannot be made here: {}",
+        layout.root().display(),
+        fault.text()
+    )
+}
+
+/// The numbers of the packs. If the newest has no complete header, its creation was interrupted: it is removed and
+/// created again.
+fn usable_packs(layout: &Layout) -> Result<Vec<u32>, CacheError> {
+    let mut ids = layout.pack_ids()?;
+    if let Some(newest) = ids.last().copied() {
+        let path = layout.pack(newest);
+        let found = guarded::metadata(&path).map_err(CacheError::io("read", &path))?;
+        let len = found.map_or(0, |found| found.len());
+        if len < PackHeader::LEN as u64 {
+            guarded::remove_file(&path).map_err(CacheError::io("remove", &path))?;
+            ids.pop();
+        }
+    }
+    Ok(ids)
 }
