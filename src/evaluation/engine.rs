@@ -1,7 +1,6 @@
 //! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
 //! requests.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -189,7 +188,6 @@ pub fn with_engine<T>(
         client: &client,
         budget: &options.budget,
         prices: &prices,
-        prefixes: RefCell::default(),
         programs: Programs::default(),
         shared,
         takes_failures: options.offline,

@@ -57,17 +57,12 @@ impl RunTotals {
             RunEvent::Completed {
                 stage,
                 usage,
-                repeated,
                 cost,
-                asked,
                 replies,
                 ..
             } => {
                 let counts = self.settled(*stage);
                 counts.executed += 1;
-                if *asked {
-                    counts.prompt_cache.count(usage, *repeated);
-                }
                 if let Some(replies) = replies {
                     let (all, used, usd) = &mut self.useful;
                     *all += replies;

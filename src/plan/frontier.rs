@@ -61,12 +61,6 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// Moves the ready tasks for which `comes_first` holds to the front.
-    pub fn beginning_with(mut self, comes_first: impl FnMut(&Task) -> bool) -> Frontier<'p> {
-        self.ready.sort_by_cached_key(comes_first);
-        self
-    }
-
     /// Lets the first answer from a long context, and the first judgement by each rubric, go ahead of the others, so that
     /// these find the provider's prompt cache warm.
     pub fn warming_prompt_caches(self) -> Frontier<'p> {

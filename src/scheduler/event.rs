@@ -8,7 +8,7 @@ use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
 use crate::plan::{AnswerTask, CostEstimate, FailedAction, JudgeTask, Resolved, ResolvedContext};
 use base::files::FileError;
-use base::units::{Tokens, Usage, Usd};
+use base::units::{Usage, Usd};
 
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
 /// cache.
@@ -34,8 +34,6 @@ pub enum RunEvent<'a> {
         /// Replies of models that it took; `None` for rules, and for programs that do not say.
         replies: Option<u64>,
         usage: Usage,
-        /// Input tokens that a prompt cache could have served: an earlier request of this run began with them.
-        repeated: Tokens,
         /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
         /// Whether the earlier action in this place had the same output.

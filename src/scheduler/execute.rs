@@ -4,8 +4,8 @@
 //! Where the cache has an output already, because its stage is refreshed, a reply is read first and is not stored if it
 //! cannot be used: an output is only replaced by another one.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashSet};
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest,
     Lane, ModelRef, Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate,
-    estimate_prefix, longest_reply, truncated_call,
+    longest_reply, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
 use store::cache::{CacheError, Damage, Lookup, ParseResult, Record, Store, now_ms};
@@ -47,8 +47,6 @@ pub struct Executor<'e> {
     pub client: &'e Client,
     pub budget: &'e Budget,
     pub prices: &'e Prices,
-    /// Prefixes that several requests have in common, of those sent so far.
-    pub prefixes: RefCell<HashSet<u64>>,
     /// The programs of the user's methods.
     pub programs: Programs,
     /// The remote, where outputs are looked for that are not in the cache.
@@ -363,7 +361,6 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let call = self.make_call(action, request)?;
-        let repeated = self.repeated_prefix(&call);
         let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
@@ -428,8 +425,7 @@ impl Executor<'_> {
             };
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
-                    let made = self.note_answer(action, &model, reply, stored.take(), output);
-                    return Ok(ExecutedOutput { repeated, ..made });
+                    return Ok(self.note_answer(action, &model, reply, stored.take(), output));
                 }
                 Err(fault) => self.note_unusable(action, stored.take(), &fault, attempt)?,
             }
@@ -642,18 +638,6 @@ impl Executor<'_> {
         })
     }
 
-    /// The tokens of the prefix that the call shares with others, if one of them was made in this run.
-    fn repeated_prefix(&self, call: &Call) -> Tokens {
-        let is_first = call
-            .prefix_id()
-            .is_none_or(|prefix| self.prefixes.borrow_mut().insert(prefix));
-        if is_first {
-            Tokens(0)
-        } else {
-            estimate_prefix(call)
-        }
-    }
-
     /// An action whose call failed. The method answers for what is too long.
     pub(super) fn failed_call(&self, action: &Action, failure: &CallFailure) -> FailedAction {
         let blame = if failure.class == ErrorClass::TooLong {
@@ -760,7 +744,6 @@ impl Executor<'_> {
             resolved,
             output,
             usage,
-            repeated: Tokens(0),
             usage_warning: None,
         }
     }

@@ -1,6 +1,6 @@
 //! Actions under way, and the tasks that share one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::execute::Executor;
 use super::options::{ExecutedOutput, ExecutionError};
 use super::qualification::CaseOutcome;
 use super::sharing;
-use crate::action::{ActionKey, Digest};
+use crate::action::ActionKey;
 use crate::plan::{Action, Task};
 
 /// An action that is no longer under way.
@@ -120,7 +120,7 @@ impl InFlight<'_> {
 pub(super) struct SharedActions {
     /// Actions under way, with the other tasks that wait for them.
     waiting: HashMap<ActionKey, Vec<Task>>,
-    completed: KeySet,
+    completed: HashSet<ActionKey>,
     /// Actions that failed, with the outcome of every case that has one of them.
     failed: HashMap<ActionKey, CaseOutcome>,
 }
@@ -148,7 +148,7 @@ impl SharedActions {
 
     /// The action has an output. Returns whether it is the first task with this action.
     pub(super) fn complete(&mut self, key: ActionKey) -> bool {
-        self.completed.insert(&key)
+        self.completed.insert(key)
     }
 
     pub(super) fn is_completed(&self, key: &ActionKey) -> bool {
@@ -170,77 +170,5 @@ impl SharedActions {
             .into_values()
             .flatten()
             .collect()
-    }
-}
-
-/// The number of leading bits of a key that select its bucket.
-const BUCKET_BITS: u32 = 12;
-/// The number of keys by which a bucket grows.
-const STEP: usize = 16;
-
-/// A set of many keys in little memory: a run of 300,000 cells meets 600,000 actions. Keys are compared by their first 64
-/// bits: of a million keys, two begin alike in one run of 37 million.
-///
-/// The beginnings of keys are random numbers, so they spread evenly over buckets, and a bucket is a short sorted list
-/// without spare room. A hash set takes up to four times as much, and six times while it grows.
-#[derive(Debug, Default)]
-struct KeySet(Vec<Vec<u64>>);
-
-impl KeySet {
-    /// Adds a key. Returns whether it is new.
-    fn insert(&mut self, key: &ActionKey) -> bool {
-        if self.0.is_empty() {
-            self.0.resize_with(1 << BUCKET_BITS, Vec::new);
-        }
-        let (bucket, start) = bucket_of(key);
-        let bucket = &mut self.0[bucket];
-        let Err(at) = bucket.binary_search(&start) else {
-            return false;
-        };
-        if bucket.len() == bucket.capacity() {
-            bucket.reserve_exact(STEP);
-        }
-        bucket.insert(at, start);
-        true
-    }
-
-    fn contains(&self, key: &ActionKey) -> bool {
-        let (bucket, start) = bucket_of(key);
-        self.0
-            .get(bucket)
-            .is_some_and(|bucket| bucket.binary_search(&start).is_ok())
-    }
-}
-
-/// The bucket of a key, and what is stored in it.
-fn bucket_of(key: &ActionKey) -> (usize, u64) {
-    let Digest([a, b, c, d, e, f, g, h, ..]) = key.0;
-    let start = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-    ((start >> (u64::BITS - BUCKET_BITS)) as usize, start)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_key_set_has_what_a_hash_set_has(numbers in prop::collection::vec(0..400_u16, 0..600)) {
-            let (mut set, mut expected) = (KeySet::default(), HashSet::new());
-            for number in numbers {
-                // some in one bucket, some in many
-                let mut key = ActionKey(Digest::hash(number.to_be_bytes()));
-                if number % 3 == 0 {
-                    key.0.0[..2].fill(0);
-                }
-                prop_assert_eq!(set.contains(&key), expected.contains(&key));
-                prop_assert_eq!(set.insert(&key), expected.insert(key));
-                prop_assert!(set.contains(&key));
-            }
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
 use crate::plan::{CostEstimate, FailedAction, Output, ReportedModels, Resolved};
 use base::files::FileError;
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 use store::cache::CacheError;
 
 /// What a run executes, and how.
@@ -123,8 +123,6 @@ pub(super) struct ExecutedOutput {
     pub(super) resolved: Resolved,
     pub(super) output: Output,
     pub(super) usage: Usage,
-    /// Input tokens of the prefix of the request, if an earlier request of this run had the same prefix.
-    pub(super) repeated: Tokens,
     /// What is odd about the usage that the provider reported.
     pub(super) usage_warning: Option<String>,
 }

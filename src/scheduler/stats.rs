@@ -73,7 +73,6 @@ impl<'r> RunStats<'r> {
                     ..
                 },
             usage,
-            repeated,
             ..
         } = *fresh;
         self.emit(&RunEvent::Completed {
@@ -82,7 +81,6 @@ impl<'r> RunStats<'r> {
             asked,
             replies,
             usage,
-            repeated,
             cost,
             unchanged,
         })

@@ -20,7 +20,7 @@ use crate::plan::{
     SelftestTask, Task,
 };
 use models::{ErrorClass, Lane};
-use store::cache::{Lookup, Record};
+use store::cache::Record;
 
 /// What a task needs next.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
@@ -43,17 +43,13 @@ pub(super) struct Tasks<'r, 'e> {
 }
 
 impl<'r, 'e> Tasks<'r, 'e> {
-    /// The tasks of a walk. Cases that were graded before come first, because they may decide the test.
+    /// The tasks of a walk.
     pub(super) fn new(
         executor: &'r Executor<'e>,
         options: &'r SchedulerOptions,
         frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
     ) -> Tasks<'r, 'e> {
-        let frontier = frontier.beginning_with(|task| {
-            let action = executor.preparer.prepare(task).ok();
-            action.is_some_and(|action| executor.store.find_usable(&action.key).is_some())
-        });
         let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);
         Tasks {

@@ -99,30 +99,12 @@ fn the_first_judgement_of_a_context_goes_ahead_and_the_others_share_its_beginnin
     }
 
     let manifest: Value = serde_json::from_str(&project.read("results/a/manifest.json")).unwrap();
-    let tokens = |stage: &str, part: &str| {
-        manifest["stages"][stage]["prompt_cache"][part]
-            .as_u64()
-            .unwrap()
-    };
-    for stage in ["answer", "judge"] {
-        let (input, repeated, served) = (
-            tokens(stage, "input"),
-            tokens(stage, "repeated"),
-            tokens(stage, "served"),
-        );
-        assert!(
-            0 < served && served <= input && repeated <= input,
-            "{stage}: {served} and {repeated} of {input}"
-        );
-        assert!(
-            repeated * 2 > input,
-            "{stage}: {repeated} of {input} were sent before"
-        );
-    }
+    let tokens = |kind: &str| manifest["usage"][kind].as_u64().unwrap();
+    let (served, input) = (tokens("cached_input"), tokens("input"));
+    assert!(0 < served && served <= input, "{served} of {input}");
     assert!(
         ended.stdout.contains("came from providers' prompt caches"),
         "{}",
         ended.stdout
     );
-    assert!(ended.stdout.contains("judge "), "{}", ended.stdout);
 }

@@ -110,7 +110,7 @@ impl Call {
     }
 
     /// Names the shared prefix: equal prefixes have equal names.
-    pub fn prefix_id(&self) -> Option<u64> {
+    fn prefix_id(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         self.model.0.hash(&mut hasher);
         for tool in self.tools.iter().flat_map(|offer| offer.tools.iter()) {

@@ -27,15 +27,6 @@ pub fn estimate(call: &Call) -> (Tokens, Tokens) {
     )
 }
 
-/// Input tokens that the call has in common with others.
-pub fn estimate_prefix(call: &Call) -> Tokens {
-    call.shared_prefix()
-        .unwrap_or_default()
-        .iter()
-        .map(estimate_turn)
-        .sum()
-}
-
 fn estimate_tool(tool: &Tool) -> Tokens {
     estimate_text(&tool.name)
         + estimate_text(&tool.description)

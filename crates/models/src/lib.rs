@@ -48,7 +48,7 @@ pub use call::{
 };
 pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
 pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
-pub use estimate::{estimate, estimate_prefix};
+pub use estimate::estimate;
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, longest_reply};

@@ -67,7 +67,6 @@ impl Shown {
                 asked: true,
                 replies: Some(1),
                 usage: Usage::default(),
-                repeated: Tokens(0),
                 cost: None,
                 unchanged: false,
             });

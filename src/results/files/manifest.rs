@@ -1,7 +1,6 @@
 //! `manifest.json`: what ran, what went wrong, and what it cost. Times and facts about the machine are only in this file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,7 @@ use crate::judge::{SelfTestDesign, UnqualifiedJudge};
 use crate::parts::PartNumber;
 use crate::plan::{CostEstimate, FailedAction};
 use base::named_enum;
-use base::units::{Tokens, Usage, Usd};
+use base::units::{Usage, Usd};
 use store::remote::Exchanged;
 
 /// The version of the format of a results folder. A folder of any other format is refused.
@@ -154,46 +153,6 @@ pub struct StageCounts {
     /// Cells that can have no output, because one above them, or one with the same action, has none.
     #[serde(default)]
     pub blocked: u64,
-    /// What prompt caches served and could have served; absent if no provider reports it.
-    #[serde(default, skip_serializing_if = "PromptCacheTokens::is_empty")]
-    pub prompt_cache: PromptCacheTokens,
-}
-
-/// Input tokens of the executed actions of a stage, for providers that report their prompt cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PromptCacheTokens {
-    /// All input tokens.
-    pub input: Tokens,
-    /// An estimate of the tokens at the beginning of requests that also began an earlier request of this run.
-    pub repeated: Tokens,
-    /// The tokens that prompt caches served, as reported.
-    pub served: Tokens,
-}
-
-impl Add for PromptCacheTokens {
-    type Output = PromptCacheTokens;
-    fn add(self, other: PromptCacheTokens) -> PromptCacheTokens {
-        PromptCacheTokens {
-            input: self.input + other.input,
-            repeated: self.repeated + other.repeated,
-            served: self.served + other.served,
-        }
-    }
-}
-
-impl PromptCacheTokens {
-    pub fn is_empty(&self) -> bool {
-        *self == PromptCacheTokens::default()
-    }
-
-    pub fn count(&mut self, usage: &Usage, repeated: Tokens) {
-        let Some((input, served)) = usage.input.zip(usage.cached_input) else {
-            return;
-        };
-        self.input += input;
-        self.repeated += Tokens(repeated.0.min(input.0));
-        self.served += served;
-    }
 }
 
 /// Replies that were paid for and not used for any result: malformed, cut off, refused, or against the contract.

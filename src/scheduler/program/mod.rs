@@ -122,7 +122,7 @@ impl Programs {
         let pools = self.pools.borrow();
         let replaced = pools
             .iter()
-            .flat_map(|(kind, pool)| pool.notes(&kind.argv.join(" ")))
+            .filter_map(|(kind, pool)| pool.note(&kind.argv.join(" ")))
             .collect::<Vec<_>>();
         notes.chain(replaced).collect()
     }

@@ -1,7 +1,6 @@
 //! The workers of one kind: started on demand, kept while they behave, replaced when they do not.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,20 +17,17 @@ use crate::compress::{CommandSpec, Protocol};
 const REPEATED_ONE_IN: u64 = 20;
 /// The position of the repeated one: not the first, which a worker answers as a fresh process would.
 const REPEATED: u64 = 10;
-/// The memory of a worker with all that it starts.
-const MEMORY_LIMIT: u64 = 8 << 30;
 
 #[derive(Debug)]
 pub(super) struct WorkerPool {
     idle: RefCell<Vec<Worker>>,
     room: Arc<Semaphore>,
     start_timeout: Duration,
-    memory_limit: u64,
     failed_starts: Cell<u32>,
     last_failure: RefCell<String>,
     requests: Cell<u64>,
-    /// Why workers were replaced though no request failed, with counts.
-    replaced: RefCell<BTreeMap<&'static str, (u32, String)>>,
+    /// How many workers were replaced though no request failed, and why, the last time.
+    replaced: RefCell<(u32, String)>,
 }
 
 impl WorkerPool {
@@ -47,7 +43,6 @@ impl WorkerPool {
             idle: RefCell::default(),
             room: Arc::new(Semaphore::new(workers as usize)),
             start_timeout,
-            memory_limit: MEMORY_LIMIT,
             failed_starts: Cell::new(0),
             last_failure: RefCell::default(),
             requests: Cell::new(0),
@@ -82,11 +77,7 @@ impl WorkerPool {
             stderr: worker.take_stderr(),
             elapsed: began.elapsed(),
         };
-        if worker.is_too_large() {
-            self.note_replaced(&WorkerFault::TooLarge(self.memory_limit >> 20));
-        } else {
-            self.idle.borrow_mut().push(worker);
-        }
+        self.idle.borrow_mut().push(worker);
         if is_repeated {
             let again = self.start(spec).await?.ask(&stdin, spec.timeout).await?;
             if compared_fields(&again) != compared_fields(&output.stdout) {
@@ -109,24 +100,15 @@ impl WorkerPool {
     }
 
     fn note_replaced(&self, fault: &WorkerFault) {
-        let mut replaced = self.replaced.borrow_mut();
-        let kind = match fault {
-            WorkerFault::AnsweredTwice(_) => "answered twice",
-            WorkerFault::TooLarge(_) => "too large",
-            _ => "ended",
-        };
-        let (times, last) = replaced.entry(kind).or_default();
+        let (times, last) = &mut *self.replaced.borrow_mut();
         *times += 1;
         *last = fault.to_string();
     }
 
-    /// A line for each reason why workers were replaced though no request failed.
-    pub(super) fn notes(&self, program: &str) -> Vec<String> {
-        let replaced = self.replaced.borrow();
-        let notes = replaced.values().map(|(times, fault)| {
-            format!("the worker `{program}` {fault}; replaced {times} times")
-        });
-        notes.collect()
+    /// Why workers were replaced though no request failed, if any were.
+    pub(super) fn note(&self, program: &str) -> Option<String> {
+        let (times, fault) = &*self.replaced.borrow();
+        (*times > 0).then(|| format!("the worker `{program}` {fault}; replaced {times} times"))
     }
 
     async fn start(&self, spec: &CommandSpec) -> Result<Worker, ProgramError> {
@@ -137,7 +119,7 @@ impl WorkerPool {
                 last,
             });
         }
-        let started = Worker::start(spec, self.start_timeout, self.memory_limit).await;
+        let started = Worker::start(spec, self.start_timeout).await;
         match &started {
             Ok(_) => self.failed_starts.set(0),
             Err(error) => {

@@ -216,41 +216,6 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Resident bytes of all processes of a group, by its leader's number; `None` where the system does not say.
-#[cfg(target_os = "linux")]
-pub(super) fn resident_bytes(group: u32) -> Option<u64> {
-    let page = rustix::param::page_size() as u64;
-    let group = group.to_string();
-    let names = std::fs::read_dir("/proc")
-        .ok()?
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    Some(
-        names
-            .filter_map(|pid| resident_pages(&pid, &group))
-            .sum::<u64>()
-            * page,
-    )
-}
-
-/// The resident pages of a process of this group.
-#[cfg(target_os = "linux")]
-fn resident_pages(pid: &str, group: &str) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // pid (name) state parent group …; the name may contain anything
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    (fields.nth(2) == Some(group)).then_some(())?;
-    // of what remains, resident pages are the 19th: field 24 of the file
-    fields.nth(18)?.parse().ok()
-}
-
-/// Resident bytes of all processes of a group, by its leader's number; `None` where the system does not say.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn resident_bytes(_: u32) -> Option<u64> {
-    None
-}
-
 /// The line that a worker writes once it can take requests.
 pub(super) const READY: &str = "{\"ready\":true}";
 /// After this many failed starts in a row, a method is given up.
@@ -328,8 +293,6 @@ pub(crate) enum WorkerFault {
     WrongId { asked: u64, found: String },
     #[error("wrote more than its answer: {_0:?}")]
     AnsweredTwice(String),
-    #[error("took more than {_0} MiB of memory")]
-    TooLarge(u64),
 }
 
 fn tail(stderr: &str) -> String {
@@ -468,17 +431,6 @@ mod tests {
         let left = "sleep 600 >/dev/null 2>&1 </dev/null & echo $!";
         let (output, _) = run(&spec(left), Bytes::new()).await.unwrap();
         wait_until_ended(String::from_utf8_lossy(&output).trim()).await;
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_own_group_takes_memory_and_an_unused_number_none() {
-        let own = rustix::process::getpgrp()
-            .as_raw_nonzero()
-            .get()
-            .cast_unsigned();
-        assert!(resident_bytes(own).unwrap() > 1 << 20);
-        assert_eq!(resident_bytes(u32::MAX), Some(0));
     }
 
     #[tokio::test]

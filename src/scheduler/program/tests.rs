@@ -224,22 +224,3 @@ async fn a_program_that_writes_to_standard_error_is_noted_once() {
         "{notes:?}"
     );
 }
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn a_worker_that_grows_without_bound_fails_its_request() {
-    let script =
-        r#"echo '{"ready":true}'; read -r line; head -c 400m /dev/zero | tail | sleep 600"#;
-    let mut worker = worker::Worker::start(&spec(script), Duration::from_secs(20), 100 << 20)
-        .await
-        .unwrap();
-    let error = worker
-        .ask(b"{\"version\":2}", Duration::from_secs(60))
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("took more than 100 MiB of memory"),
-        "{error}"
-    );
-}

@@ -9,15 +9,10 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-use super::process::{
-    MAX_OUTPUT, ProcessGroup, ProgramError, WorkerFault, keep_end, resident_bytes, start,
-};
+use super::process::{MAX_OUTPUT, ProcessGroup, ProgramError, WorkerFault, keep_end, start};
 use crate::compress::CommandSpec;
 use base::redaction::{redact, redact_bytes};
 use base::text::shortened;
-
-/// Time between two looks at the memory of a worker.
-const MEMORY_CHECK: Duration = Duration::from_millis(500);
 
 /// A started worker. Its processes end when this is dropped.
 #[derive(Debug)]
@@ -29,7 +24,6 @@ pub(super) struct Worker {
     answers: BufReader<ChildStdout>,
     errors: Arc<Mutex<String>>,
     asked: u64,
-    memory_limit: u64,
 }
 
 impl Worker {
@@ -37,7 +31,6 @@ impl Worker {
     pub(super) async fn start(
         spec: &CommandSpec,
         patience: Duration,
-        memory_limit: u64,
     ) -> Result<Worker, ProgramError> {
         let program = spec.argv.join(" ");
         let mut child = start(spec).map_err(|source| ProgramError::Start {
@@ -62,9 +55,8 @@ impl Worker {
             answers,
             errors,
             asked: 0,
-            memory_limit,
         };
-        let greeting = tokio::time::timeout(patience, worker.read_first_line()).await;
+        let greeting = tokio::time::timeout(patience, worker.read_line()).await;
         match greeting {
             Err(_) => Err(worker.fault(WorkerFault::NotReady(patience.as_secs()))),
             Ok(Err(error)) => Err(error),
@@ -100,12 +92,6 @@ impl Worker {
         }
     }
 
-    /// Whether the worker takes more memory than it may.
-    pub(super) fn is_too_large(&self) -> bool {
-        let bytes = self.child.id().and_then(resident_bytes);
-        bytes.is_some_and(|bytes| bytes > self.memory_limit)
-    }
-
     /// What it wrote to standard error since this was last called.
     pub(super) fn take_stderr(&self) -> String {
         std::mem::take(&mut *self.errors.lock().unwrap_or_else(PoisonError::into_inner))
@@ -117,24 +103,10 @@ impl Worker {
         // A worker that has ended reads nothing; its last output says more than the closed pipe.
         let _ = self.requests.write_all(&line).await;
         let _ = self.requests.flush().await;
-        let mut checks = tokio::time::interval(MEMORY_CHECK);
-        checks.tick().await;
-        let mut line = Vec::new();
-        loop {
-            let whole = tokio::select! {
-                whole = read_line(&mut self.answers, &mut line) => whole,
-                _ = checks.tick() => {
-                    if self.is_too_large() {
-                        return Err(self.fault(WorkerFault::TooLarge(self.memory_limit >> 20)));
-                    }
-                    continue;
-                }
-            };
-            return self.checked(whole, line);
-        }
+        self.read_line().await
     }
 
-    async fn read_first_line(&mut self) -> Result<Option<Vec<u8>>, ProgramError> {
+    async fn read_line(&mut self) -> Result<Option<Vec<u8>>, ProgramError> {
         let mut line = Vec::new();
         let whole = read_line(&mut self.answers, &mut line).await;
         self.checked(whole, line)

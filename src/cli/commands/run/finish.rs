@@ -11,7 +11,7 @@ use crate::parts::PartNumber;
 use crate::plan::CostEstimate;
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
-    Comparison, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, drifted_losses,
+    Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
     measures_nothing, names, newly_failing, regressions, truncated_losses, unconfirmed_losses,
     underpowered_methods,
 };
@@ -228,37 +228,12 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
     let locale = manifest.design.locale.of_report();
-    let stages = manifest
-        .stages
-        .iter()
-        .filter(|(_, counts)| counts.prompt_cache.repeated.0 > 0);
-    let stages: Vec<String> = stages
-        .map(
-            |(
-                stage,
-                StageCounts {
-                    prompt_cache: tokens,
-                    ..
-                },
-            )| {
-                let [served, repeated] = [tokens.served, tokens.repeated]
-                    .map(|part| percent(Some(part.0 as f64 / tokens.input.0.max(1) as f64)));
-                locale.pick(
-                    format!("{} {served}, {repeated} were sent before", stage.name()),
-                    format!("{} {served}，其中 {repeated} 此前发送过", stage.name()),
-                )
-            },
-        )
-        .collect();
-    let stages = if stages.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", stages.join("; "))
-    };
     let share = percent(Some(share?));
     Some(locale.pick(
-        format!("{share} of the input tokens came from providers' prompt caches, which saved {saved}{stages}."),
-        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}{stages}。"),
+        format!(
+            "{share} of the input tokens came from providers' prompt caches, which saved {saved}."
+        ),
+        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}。"),
     ))
 }
 
