@@ -1,7 +1,6 @@
 //! How a command ends: exit codes, and failures with their chain and hint.
 
 use std::error::Error;
-use std::process::ExitStatus;
 
 use crate::cli::findings::render_some;
 use crate::cli::format::money;
@@ -41,25 +40,6 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// How a process of this program ended. One that a signal killed has failed.
-    pub(crate) fn from_status(status: ExitStatus) -> Exit {
-        const ALL: [Exit; 9] = [
-            Exit::Done,
-            Exit::Error,
-            Exit::BadInput,
-            Exit::EmptySelection,
-            Exit::Incomplete,
-            Exit::Budget,
-            Exit::Pending,
-            Exit::Regression,
-            Exit::Interrupted,
-        ];
-        let code = status.code().and_then(|code| u8::try_from(code).ok());
-        ALL.into_iter()
-            .find(|exit| Some(exit.code()) == code)
-            .unwrap_or(Exit::Error)
-    }
-
     /// The process's exit code.
     pub(crate) fn code(self) -> u8 {
         self as u8

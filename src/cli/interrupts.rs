@@ -6,9 +6,9 @@
 //! nor a documented exit code. Here the first becomes an error of the write. At the second Rust prints how much memory it
 //! asked for and aborts: the exit code becomes that of an error.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -29,7 +29,7 @@ pub(crate) struct Interrupts {
     state: Arc<InterruptState>,
 }
 
-/// What the thread and the work share. A process has one thread for all the runs that it makes.
+/// What the thread and the work share.
 struct InterruptState {
     stop: watch::Sender<StopRequest>,
     received: AtomicU64,
@@ -37,8 +37,6 @@ struct InterruptState {
     /// Whether the thread was started.
     is_handled: AtomicBool,
 }
-
-static STATE: OnceLock<Arc<InterruptState>> = OnceLock::new();
 
 /// What the `nth` Ctrl-C asks of the run, counted from 1; `None` ends the process. After the work only the process is
 /// left to stop, which is safe: every file is written atomically.
@@ -54,7 +52,7 @@ fn requested(nth: u64, is_over: bool) -> Option<StopRequest> {
 impl Interrupts {
     /// The interrupts of work to come: until it begins, Ctrl-C ends the process.
     pub(crate) fn new() -> Interrupts {
-        let state = STATE.get_or_init(Arc::default).clone();
+        let state = Arc::<InterruptState>::default();
         Interrupts {
             stop: state.stop.subscribe(),
             state,

@@ -1,8 +1,6 @@
 //! Shows an evaluation while it goes on: progress, the events that deserve a line of their own, and the hosts and programs
 //! that a project uses. It also lets Ctrl-C stop the work.
 
-use std::sync::Arc;
-
 use tokio::sync::watch;
 
 use crate::cli::findings::render_some;
@@ -14,7 +12,7 @@ use crate::evaluation::{Event, PartOfRun, RunTotals, Started};
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::CostEstimate;
 use crate::results::Label;
-use crate::scheduler::{Budget, BudgetLimits, StopRequest};
+use crate::scheduler::StopRequest;
 use store::remote::Exchanged;
 
 /// Draws the events of one evaluation.
@@ -22,7 +20,6 @@ pub(crate) struct Screen {
     console: Console,
     interrupts: Interrupts,
     progress: Option<Progress>,
-    budget: Option<Arc<Budget>>,
 }
 
 impl Screen {
@@ -32,7 +29,6 @@ impl Screen {
             console: *console,
             interrupts,
             progress: None,
-            budget: None,
         }
     }
 
@@ -69,17 +65,11 @@ impl Screen {
             budget.limits(),
             &self.console,
         ));
-        self.budget = Some(Arc::clone(budget));
         self.interrupts.work_begins(&self.console);
     }
 
     fn with_progress(&self, show: impl FnMut(&Progress)) {
         self.progress.iter().for_each(show);
-    }
-
-    /// What is left of the budget; `limits` if the work never began.
-    pub(crate) fn left_of(&self, limits: BudgetLimits) -> BudgetLimits {
-        self.budget.as_ref().map_or(limits, |budget| budget.left())
     }
 }
 

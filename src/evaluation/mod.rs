@@ -2,7 +2,7 @@
 //!
 //! [`evaluate`] is the only way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a
 //! listener, and returns an [`EvaluationOutcome`]. The caller decides what is printed and which exit code follows.
-//! `compeval run` and `--watch` are short callers, and another program can be a caller, too.
+//! `compeval run` is a short caller, and another program can be one, too.
 //!
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 

@@ -341,21 +341,6 @@ impl Budget {
         self.limits
     }
 
-    /// The limits less what was sent and spent. A request whose cost is unknown counts with its worst case.
-    pub fn left(&self) -> BudgetLimits {
-        let state = self.state();
-        BudgetLimits {
-            usd: self
-                .limits
-                .usd
-                .map(|limit| Usd((limit.0 - state.spent).max(0.0))),
-            requests: self
-                .limits
-                .requests
-                .map(|limit| limit.saturating_sub(state.requests)),
-        }
-    }
-
     /// What was paid for so far.
     pub fn spent(&self) -> Spent {
         let state = self.state();

@@ -102,11 +102,10 @@ fn a_label_with_a_blank_is_run_compared_and_removed() {
     );
     run(&project, 0, "report", &["my run"]);
     let opened = run(&project, 0, "report --open", &["my run"]);
-    assert!(opened.stdout.contains("index.html"), "{}", opened.stdout);
     assert!(
-        project
-            .read("results/index.html")
-            .contains("\"my%20run/report.html\" selected>my run ·")
+        opened.stdout.contains("my run/report.html"),
+        "{}",
+        opened.stdout
     );
     run(&project, 0, "labels protect", &["my run"]);
     run(&project, 2, "labels rm", &["my run"]).says(&["compeval labels protect --off 'my run'"]);

@@ -17,7 +17,6 @@ const NAMES: &[&str] = &[
     "probes",
     "probes/harbor.probes.json",
     "results",
-    "results/index.html",
     "results/.incomplete",
     "results/.incomplete/base",
     "results/.locks",

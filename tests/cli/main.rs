@@ -90,5 +90,4 @@ mod tools_cli;
 mod truncated;
 mod vendors;
 #[cfg(unix)]
-mod watch;
 mod why;

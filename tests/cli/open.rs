@@ -1,7 +1,6 @@
 //! `report --open` shows the page of a label in the browser, if there is one.
 
 use super::project::Project;
-use super::server::Server;
 
 /// A project with two result sets, of which the second is newer.
 fn project() -> Project {
@@ -76,53 +75,4 @@ fn the_browser_is_given_the_page() {
     );
     super::server::wait_until(|| project.exists("seen"));
     assert!(project.read("seen").ends_with("results/first/report.html"));
-}
-
-#[test]
-fn with_two_result_sets_the_page_switches_between_them() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    project.expect(0, "run --label first --quiet");
-    project.expect(0, "report --open");
-    assert!(
-        !project.exists("results/index.html"),
-        "there is nothing to switch to"
-    );
-    project.expect(0, "run --label second --quiet");
-    project.expect(0, "report --open first");
-    let page = project.read("results/index.html");
-    for option in [
-        "<option value=\"first/report.html\" selected>first · ",
-        "<option value=\"second/report.html\">second · ",
-    ] {
-        assert!(page.contains(option), "{page}");
-    }
-}
-
-#[test]
-fn removing_a_label_takes_it_from_the_page_that_switches() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    for label in ["first", "second", "third"] {
-        project.expect(0, &format!("run --label {label} --quiet"));
-    }
-    project.expect(0, "labels rm third");
-    assert!(
-        !project.exists("results/index.html"),
-        "nobody asked for it yet"
-    );
-    project.expect(0, "run --label third --quiet");
-    project.expect(0, "report --open third");
-    project.expect(0, "labels rm third");
-    let page = project.read("results/index.html");
-    assert!(
-        !page.contains("third/report.html")
-            && page.contains("<option value=\"second/report.html\" selected>"),
-        "{page}"
-    );
-    project.expect(0, "labels rm second");
-    assert!(
-        !project.exists("results/index.html"),
-        "there is nothing left to switch to"
-    );
 }

@@ -296,11 +296,6 @@ impl Running {
         self.read_until(|line, _| line.contains(words));
     }
 
-    /// Reads standard error up to the end of a line that holds these words.
-    pub fn line_with(&mut self, words: &str) -> String {
-        self.read_until(|line, is_whole| is_whole && line.contains(words))
-    }
-
     fn read_until(&mut self, holds: impl Fn(&str, bool) -> bool) -> String {
         let stderr = self
             .0

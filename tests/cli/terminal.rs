@@ -222,76 +222,22 @@ fn control_characters_of_a_reply_are_escaped_in_the_reports() {
 }
 
 #[test]
-fn a_project_of_logs_that_are_all_too_short_is_not_left_behind() {
+fn a_run_beside_logs_of_sessions_says_how_to_make_a_project_of_them() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("log.json"),
-        r#"{"messages":[{"role":"user","content":"hi"}]}"#,
-    )
-    .unwrap();
+    let log = r#"{"messages":[{"role":"user","content":"The port is 8081."}]}"#;
+    std::fs::write(folder.path().join("log.json"), log).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
     command
         .arg("run")
         .current_dir(folder.path())
         .env_remove("COMPEVAL_CACHE")
         .env("NO_COLOR", "1");
-    let (code, screen) = in_terminal(command, "y\n");
+    let (code, screen) = in_terminal(command, "");
     assert!(
         code == 2
-            && screen.contains("no fixture was written")
-            && screen.contains("was removed because"),
+            && screen.contains("logs of sessions")
+            && screen.contains("compeval -C eval fixture import .."),
         "{screen}"
     );
-    let left: Vec<_> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(left, ["log.json"]);
-}
-
-#[test]
-fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
-    let folder = tempfile::tempdir().unwrap();
-    let compeval = |arguments: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-        command
-            .args(arguments.split(' '))
-            .current_dir(folder.path())
-            .env_remove("COMPEVAL_CACHE")
-            .env("NO_COLOR", "1");
-        command
-    };
-    let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "\n");
-    assert!(
-        code == 2 && screen.contains("[y/N]") && screen.contains("no pipeline.toml"),
-        "{screen}"
-    );
-    let message =
-        |role: &str| format!(r#"{{"role":"{role}","content":"The port is 8081 in etc/app.cfg."}}"#);
-    let turns = vec![[message("user"), message("assistant")].join(","); 100];
-    let log = format!(r#"{{"messages":[{}]}}"#, turns.join(","));
-    std::fs::write(folder.path().join("log.json"), log).unwrap();
-    let (code, screen) = in_terminal(compeval("run"), "n\n");
-    assert!(
-        code == 2 && screen.contains("logs of sessions") && !folder.path().join("eval").exists(),
-        "{screen}"
-    );
-    let (code, screen) = in_terminal(compeval("run"), "y\n");
-    assert!(
-        code == 0 && screen.contains("next: compeval -C eval probes generate"),
-        "{screen}"
-    );
-    assert_eq!(
-        std::fs::read_dir(folder.path().join("eval/fixtures"))
-            .unwrap()
-            .count(),
-        1,
-        "{screen}"
-    );
-    std::fs::remove_file(folder.path().join("log.json")).unwrap();
-    let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "y\n");
-    assert!(
-        code == 0 && screen.contains("next: compeval show"),
-        "{screen}"
-    );
+    assert!(!folder.path().join("eval").exists());
 }

@@ -68,7 +68,11 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
 }
 
 /// Writes the files of a new project, all or none. Returns their paths, from `root`.
-fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<String>, Failure> {
+pub(super) fn write_starter(
+    root: &Path,
+    is_empty: bool,
+    locale: Locale,
+) -> Result<Vec<String>, Failure> {
     let mut files = starter_files().to_vec();
     if is_empty {
         files.retain(|(path, _)| !SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder)));

@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::action::Digest;
 use crate::cli::args::Common;
-use crate::cli::commands::report::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
@@ -99,9 +98,6 @@ fn remove(
         removed.push(folder.label());
     }
     console.json(&json!({ "removed": removed }));
-    if let Err(error) = refresh_result_index(results) {
-        console.warn("the page of all result sets is out of date:", error);
-    }
     Ok(Exit::Done)
 }
 

@@ -1,12 +1,11 @@
-//! `compeval report`: writes report.md and report.html of a label again, or opens its page. Beside the result sets is
-//! `index.html`, a page that shows one of them and switches to the others.
+//! `compeval report`: writes report.md and report.html of a label again, or opens its page.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cell::{chosen_results, note_partial};
@@ -15,10 +14,8 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
-use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
-use crate::results::{Label, ResultSet, ResultsFolder, labels, lock_reports, names};
-use base::clock::moment;
+use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::files::write_whole;
 use base::locale::{Locale, localized};
 use base::text::shell_word;
@@ -27,8 +24,7 @@ use base::text::shell_word;
 pub(crate) struct ReportArgs {
     /// The result set [default: that of the newest run that has ended]
     pub(crate) label: Option<String>,
-    /// Open report.html in the browser, as it was written, with a switch to other result sets; without a label, that of
-    /// the newest run that has ended
+    /// Open report.html in the browser, as it was written; without a label, that of the newest run that has ended
     #[arg(long, conflicts_with_all = ["reference", "csv", "junit"])]
     pub(crate) open: bool,
     /// Print the published reference table next to the measured one
@@ -118,13 +114,6 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     Err(refusal.into())
 }
 
-#[derive(Serialize)]
-struct OpenJson {
-    page: String,
-    /// Whether a browser was started.
-    opened: bool,
-}
-
 fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
     let folder = chosen_results(common, &paths.results, label, false, console)?;
@@ -137,16 +126,11 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
                 .hinted(format!("`{write}` writes it")),
         );
     }
-    let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
-    let opened = open_in_browser(shown.as_os_str());
-    let page = shown.display().to_string();
-    console.report(
-        &OpenJson {
-            page: page.clone(),
-            opened,
-        },
-        || console.print(&page),
-    );
+    let opened = open_in_browser(page.as_os_str());
+    let page = page.display().to_string();
+    console.report(&json!({ "page": page, "opened": opened }), || {
+        console.print(&page)
+    });
     if !opened {
         console.note("There is no browser here: open this file in yours.");
     }
@@ -208,70 +192,4 @@ fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure>
 
 fn csv_failure(error: csv::Error) -> Failure {
     Failure::error(format!("the rows could not be written as CSV: {error}"))
-}
-
-const INDEX: &str = "index.html";
-
-/// The pages of all result sets, the newest first, with their languages.
-fn pages(results: &Path) -> Vec<(SetLink, Locale)> {
-    let known = labels(results).unwrap_or_default();
-    let mut sets: Vec<(SetLink, Locale)> = known
-        .iter()
-        .filter_map(|label| page_of(results, label))
-        .collect();
-    sets.sort_by(|(a, _), (b, _)| {
-        (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label))
-    });
-    sets
-}
-
-fn page_of(results: &Path, label: &Label) -> Option<(SetLink, Locale)> {
-    let folder = ResultsFolder::new(results, label);
-    let manifest = folder
-        .manifest()
-        .ok()
-        .filter(|_| folder.file(names::HTML).is_file())?;
-    // An address has no blanks.
-    let page = format!("{}/{}", label.as_str().replace(' ', "%20"), names::HTML);
-    Some((
-        SetLink {
-            label: label.to_string(),
-            started: manifest.started,
-            page,
-        },
-        manifest.design.locale,
-    ))
-}
-
-/// Writes the page with `chosen` shown first; `None` where there is no other set, or none can be written.
-fn write_result_index(results: &Path, chosen: &str) -> Option<PathBuf> {
-    let sets = pages(results);
-    let locale = sets
-        .iter()
-        .find(|(set, _)| set.label == chosen)
-        .map(|(_, locale)| *locale)?;
-    if sets.len() < 2 {
-        return None;
-    }
-    let sets: Vec<SetLink> = sets.into_iter().map(|(set, _)| set).collect();
-    let path = results.join(INDEX);
-    write_whole(&path, sets_page(locale, &sets, chosen)).ok()?;
-    Some(path)
-}
-
-/// Brings an existing page up to date after result sets were removed, or removes it where there is nothing left to switch
-/// between.
-///
-/// # Errors
-/// A page that can neither be written nor removed: it would lead to pages that are gone.
-pub(crate) fn refresh_result_index(results: &Path) -> std::io::Result<()> {
-    let path = results.join(INDEX);
-    if !path.is_file() {
-        return Ok(());
-    }
-    let newest = pages(results).into_iter().next().map(|(set, _)| set.label);
-    match newest.and_then(|newest| write_result_index(results, &newest)) {
-        Some(_) => Ok(()),
-        None => base::guarded::remove_file(&path),
-    }
 }

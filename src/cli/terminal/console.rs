@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
@@ -70,14 +70,6 @@ impl Console {
             colored_output: false,
             draws_progress: false,
             place: "",
-        }
-    }
-
-    /// The same, as with `--quiet`.
-    pub(crate) fn silenced(self) -> Console {
-        Console {
-            is_quiet: true,
-            ..self
         }
     }
 
@@ -238,39 +230,6 @@ impl Console {
     /// An error after a word, on standard error.
     pub(crate) fn error(&self, label: &str, text: impl fmt::Display) {
         self.eprint(&self.labelled_prose(TextStyle::Bad, label, text));
-    }
-
-    /// Whether a person can be asked: both ends are terminals, and neither JSON nor silence is wanted.
-    pub(crate) fn is_interactive(&self) -> bool {
-        !self.is_json && !self.is_quiet && io::stdin().is_terminal() && io::stderr().is_terminal()
-    }
-
-    /// Asks a person for a line, without its end; `None` at the end of the input.
-    ///
-    /// # Errors
-    /// Standard input cannot be read.
-    pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
-        let _ = write_bytes(
-            &mut io::stderr().lock(),
-            visible(&format!("{question} "), self.colors).as_bytes(),
-        );
-        let mut answer = String::new();
-        let read = io::stdin().lock().read_line(&mut answer)?;
-        Ok((read > 0).then(|| answer.trim_end_matches(['\n', '\r']).to_owned()))
-    }
-
-    /// Asks a question that only `y` or `yes` affirms.
-    ///
-    /// # Errors
-    /// Standard input cannot be read.
-    pub(crate) fn confirm(&self, question: &str) -> io::Result<bool> {
-        let answer = self
-            .ask(&format!(
-                "{} [y/N]",
-                self.paint(TextStyle::Strong, question)
-            ))?
-            .unwrap_or_default();
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// The result of a command: `json` if the user asked for JSON, else what `print` prints.

@@ -12,7 +12,6 @@ mod data;
 mod document;
 mod input;
 mod observed;
-mod sets;
 
 pub use input::{
     ChunkCache, ContextKey, ContextText, PageContext, PageFailure, PageInput, PageMethod,
@@ -24,7 +23,6 @@ use base::locale::Locale;
 pub(super) use chunks::escape;
 use document::{GROUND, compact, fill, head, nonce};
 pub use observed::{compaction_columns, compaction_row, observed_page};
-pub use sets::{SetLink, sets_page};
 
 const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 4] = [

@@ -101,12 +101,8 @@ pub(crate) struct RunArgs {
     /// Run at most this many actions at once
     #[arg(short, long, value_name = "N", value_parser = job_count, help_heading = LIMITS)]
     pub(crate) jobs: Option<usize>,
-    /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
-    /// --max-cost and --max-requests apply to all these runs together
-    #[arg(long, conflicts_with_all = ["part", "dry_run"], help_heading = OUTPUT)]
-    pub(crate) watch: bool,
     /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
-    #[arg(long, conflicts_with_all = ["config", "part", "watch"], help_heading = SELECTION)]
+    #[arg(long, conflicts_with_all = ["config", "directory", "part"], help_heading = SELECTION)]
     pub(crate) sample: bool,
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]

@@ -119,16 +119,6 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
     ));
 }
 
-/// Prints label, cost, requests and duration, and where the report is.
-pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    console.print(&format!(
-        "{} · {}",
-        console.paint(TextStyle::Strong, &manifest.label),
-        totals(manifest)
-    ));
-    print_report_path(folder, manifest.design.locale.of_report(), console);
-}
-
 fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
     let page = folder.file(names::HTML);
     console.print(&console.labelled(

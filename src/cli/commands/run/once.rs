@@ -162,9 +162,11 @@ fn next_command(
     })
 }
 
-/// This command as it was typed, with the label that was made up for it, and without what kept it from asking.
+/// This command as it was typed, with the label that was made up for it, without what kept it from asking, and without the
+/// flag of the sample, whose place is named.
 fn same_command(label: Option<&str>) -> String {
-    let typed = std::env::args().skip(1).filter(|word| word != "--offline");
+    let typed = std::env::args().skip(1);
+    let typed = typed.filter(|word| word != "--offline" && word != "--sample");
     let typed = typed.map(|word| shell_word(&word));
     let named = label.into_iter().map(|label| format!("--label {label}"));
     let words: Vec<String> = typed.chain(named).collect();
