@@ -1,6 +1,6 @@
 //! Findings about the files of a project: drawn at their places, or counted by kind.
 
-use crate::cli::format::{Noun, count};
+use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
 
@@ -41,8 +41,8 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
                 let findings: usize = rest.iter().map(|(_, alike)| alike.len() + 1).sum();
                 lines.push(format!(
                     "and {} of {}",
-                    count(findings, Noun::Finding),
-                    count(rest.len(), Noun::Kind)
+                    count(findings, "finding"),
+                    count(rest.len(), "other kind")
                 ));
             }
             lines.join("\n")

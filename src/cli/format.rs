@@ -8,70 +8,9 @@ pub(crate) use base::text::short;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
 
-/// Declares what is counted: the noun in English and, where documents in both languages count it, in Chinese with its
-/// measure word.
-macro_rules! nouns {
-    ($($name:ident: $english:literal $(, $chinese:literal)?;)*) => {
-        /// What is counted.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Noun {
-            $($name,)*
-        }
-
-        impl Noun {
-            fn english(self) -> &'static str {
-                match self {
-                    $(Noun::$name => $english,)*
-                }
-            }
-
-            fn chinese(self) -> Option<&'static str> {
-                match self {
-                    $($(Noun::$name => Some($chinese),)?)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-nouns! {
-    Action: "action";
-    Call: "call";
-    Case: "case";
-    Cell: "judged cell";
-    Compaction: "compaction", "次压缩";
-    CopiedSession: "copied session", "个副本会话";
-    CountedCompaction: "counted compaction", "次计入的压缩";
-    DamagedPlace: "damaged place";
-    Entry: "entry";
-    Error: "error";
-    File: "file", "个文件";
-    Finding: "finding";
-    Fixture: "fixture";
-    HumanGrade: "human grade", "个人工评分";
-    Kind: "other kind";
-    Message: "message";
-    Method: "method";
-    MoreCompaction: "more compaction", "次其他压缩";
-    Note: "note";
-    Pair: "pair", "对";
-    Point: "point";
-    Probe: "probe";
-    Read: "read", "次读取";
-    Repeat: "repeat", "次重复";
-    Reply: "reply";
-    Request: "request", "次请求";
-    Session: "session", "个会话";
-    SuspiciousPlace: "suspicious place";
-    Token: "token", "个词元";
-    Warning: "warning";
-}
-
 /// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
-pub(crate) fn count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
+pub(crate) fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    let noun = noun.english();
     match noun.strip_suffix('y') {
         _ if number == 1 => format!("1 {noun}"),
         Some(stem) => format!("{number} {stem}ies"),
@@ -79,12 +18,11 @@ pub(crate) fn count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
     }
 }
 
-/// The same in the language that is printed: `3 sessions`, `3 个会话`.
-pub(crate) fn localized_count<N: TryInto<u64>>(number: N, noun: Noun) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    match noun.chinese() {
-        Some(chinese) if Locale::printed() == Locale::Zh => format!("{number} {chinese}"),
-        _ => count(number, noun),
+/// The same in the language that is printed, in Chinese with a measure word: `3 sessions`, `3 个会话`.
+pub(crate) fn localized_count<N: TryInto<u64>>(number: N, noun: &str, chinese: &str) -> String {
+    match Locale::printed() {
+        Locale::En => count(number, noun),
+        Locale::Zh => format!("{} {chinese}", number.try_into().unwrap_or(u64::MAX)),
     }
 }
 

@@ -4,7 +4,7 @@
 use tokio::sync::watch;
 
 use crate::cli::findings::render_some;
-use crate::cli::format::{Noun, count, money};
+use crate::cli::format::{count, money};
 use crate::cli::interrupts::Interrupts;
 use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
@@ -146,7 +146,7 @@ fn missing_in_remote(
     CostEstimate { requests, usd, .. }: &CostEstimate,
 ) -> Option<String> {
     (*requests > 0).then(|| {
-        let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
+        let (asked, usd) = (count(*requests, "request"), money(*usd));
         format!("{url} lacks some outputs: this run sends about {asked}, for about {usd}.")
     })
 }

@@ -1,7 +1,7 @@
 //! Prints what failed in a run, why it ended early, and what waits for a later run.
 
 use crate::cli::failure::{budget_message, remedy_for_cache};
-use crate::cli::format::{Noun, count};
+use crate::cli::format::count;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ended, RunTotals};
 use crate::plan::FailedAction;
@@ -84,7 +84,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
             1 => "1 open batch".to_owned(),
             many => format!("{many} open batches"),
         },
-        count(requests, Noun::Request),
+        count(requests, "request"),
     );
     let text = format!(
         "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)"
@@ -94,10 +94,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
         nonce, lines, note, ..
     } in batches
     {
-        console.eprint(&format!(
-            "  {nonce}  {}: {note}",
-            count(*lines, Noun::Request)
-        ));
+        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
     }
 }
 

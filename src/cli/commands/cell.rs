@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, cost, count, number, or_dash};
+use crate::cli::format::{cost, count, number, or_dash};
 use crate::cli::project::given_results;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
@@ -274,7 +274,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     } else if let Some(beside) = incomplete_beside(folder) {
         format!(
             "a later run of `{label}` is incomplete, with {}; --partial reads it",
-            count(beside.row_count().unwrap_or_default(), Noun::Cell)
+            count(beside.row_count().unwrap_or_default(), "judged cell")
         )
     } else {
         return;

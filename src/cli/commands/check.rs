@@ -9,7 +9,7 @@ use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::commands::fixture::tokens_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{every_finding, render, render_kinds};
-use crate::cli::format::{Noun, count, or_dash};
+use crate::cli::format::{count, or_dash};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::screen::{access_line, access_list};
 use crate::cli::terminal::{Console, TextStyle};
@@ -224,11 +224,11 @@ impl CheckResult {
 
     fn summary(&self, console: &Console) -> String {
         let errors = self.problems.errors();
-        let warnings = count(self.problems_of(Severity::Warning).count(), Noun::Warning);
+        let warnings = count(self.problems_of(Severity::Warning).count(), "warning");
         if errors > 0 {
             return format!(
                 "{}{}{warnings}",
-                console.paint(TextStyle::Bad, &count(errors, Noun::Error)),
+                console.paint(TextStyle::Bad, &count(errors, "error")),
                 ", "
             );
         }
@@ -237,9 +237,9 @@ impl CheckResult {
             .as_ref()
             .map_or(0, |pipeline| pipeline.methods.len());
         let [fixtures, probes, methods] = [
-            (self.fixtures(), Noun::Fixture),
-            (self.probes(), Noun::Probe),
-            (methods, Noun::Method),
+            (self.fixtures(), "fixture"),
+            (self.probes(), "probe"),
+            (methods, "method"),
         ]
         .map(|(n, noun)| count(n, noun));
         let contents = format!("{fixtures}, {probes}, {methods}, {warnings}");

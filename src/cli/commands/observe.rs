@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, localized_count, number};
+use crate::cli::format::{localized_count, number};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
@@ -326,21 +326,21 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
         .iter()
         .filter(|session| session.copy_of.is_some())
         .count();
-    let sessions = localized_count(observation.sessions.len() - copies, Noun::Session);
-    let compactions = localized_count(observation.compactions.len(), Noun::Compaction);
+    let sessions = localized_count(observation.sessions.len() - copies, "session", "个会话");
+    let compactions = localized_count(observation.compactions.len(), "compaction", "次压缩");
     let mut text = say!("{sessions}, {compactions}", "{sessions}，{compactions}");
     if copies > 0 {
         text.push_str(&say!(
             "; {} counted once",
             "；{} 只计一次",
-            localized_count(copies, Noun::CopiedSession)
+            localized_count(copies, "copied session", "个副本会话")
         ));
     }
     if others > 0 {
         text.push_str(&say!(
             "; {} of other formats not analysed",
             "；其他格式的 {} 未分析",
-            localized_count(others, Noun::File)
+            localized_count(others, "file", "个文件")
         ));
     }
     text
@@ -375,7 +375,7 @@ fn looked_for(observation: &SessionObservation) -> String {
         1 => format!("{text}\n{file}: {note}"),
         _ => format!(
             "{text}\n{file}: {note} ({})",
-            localized_count(sessions, Noun::Session)
+            localized_count(sessions, "session", "个会话")
         ),
     })
 }
@@ -402,7 +402,7 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
         text.push_str(&say!(
             "\nand {}; --json lists all",
             "\n另有 {}；--json 列出全部",
-            localized_count(rest, Noun::MoreCompaction)
+            localized_count(rest, "more compaction", "次其他压缩")
         ));
     }
     text
@@ -442,13 +442,13 @@ fn compared(observation: &SessionObservation) -> String {
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
             "对已读文件的 {1}中，重读未变行的有 {0} 次（在计入的压缩的窗口内）。",
             observation.re_reads(),
-            localized_count(observation.reads_of_known_files(), Noun::Read),
+            localized_count(observation.reads_of_known_files(), "read", "次读取"),
         ),
         say!(
             "{} of {} {have} a control on both sides.",
             "{1}中有 {0} 次两侧都有对照。",
             coverage.with_controls,
-            localized_count(coverage.counted, Noun::CountedCompaction)
+            localized_count(coverage.counted, "counted compaction", "次计入的压缩")
         ),
     ];
     match observation.difference {
@@ -523,7 +523,7 @@ fn rate_words(found: &RateDifference) -> String {
     say!(
         "{finding} in {} (rate {}; less the control before {}, after {})",
         "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
-        localized_count(found.sessions, Noun::Session),
+        localized_count(found.sessions, "session", "个会话"),
         number(Some(found.rate), 2),
         side_words(found.before),
         side_words(found.after),

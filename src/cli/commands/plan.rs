@@ -9,7 +9,7 @@ use super::cache::snapshot;
 use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, PartArgs, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, cost, count, duration, left, money, right, short, short_tokens};
+use crate::cli::format::{cost, count, duration, left, money, right, short, short_tokens};
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
@@ -133,7 +133,7 @@ fn smallest_change(pipeline: &Pipeline) -> Option<f64> {
 
 /// The line on the smallest change that the selection can find; none without questions.
 fn change_line(plan: &ProjectPlan) -> Option<String> {
-    let fixtures = count(plan.fixtures? as u64, Noun::Fixture);
+    let fixtures = count(plan.fixtures? as u64, "fixture");
     Some(match plan.smallest_change {
         Some(points) => format!(
             "Verdict: {fixtures} find a difference of {points:.2} points in 80% of cases; more fixtures find a smaller one."
@@ -487,7 +487,7 @@ fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
     );
     lines.extend(submitted_line(forecast));
     if all && forecast.estimate.requests > 0 {
-        let bound = count(forecast.estimate.requests_worst, Noun::Request);
+        let bound = count(forecast.estimate.requests_worst, "request");
         lines.push(format!(
             "Upper bound: {bound}, {}, if {}",
             cost(forecast.estimate.usd_worst),
@@ -536,7 +536,7 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Vec<String
             "  {}{method}: {} ({})",
             group.stage.name(),
             group.why.name(),
-            count(group.actions, Noun::Action)
+            count(group.actions, "action")
         ));
         lines.extend(
             group
@@ -588,7 +588,7 @@ fn main_reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Strin
         } else {
             format!(" ({shown}{more})")
         };
-        let actions = count(*actions, Noun::Action);
+        let actions = count(*actions, "action");
         format!("{actions}: {}{places}", why.name())
     });
     let reasons: Vec<String> = reasons.collect();
@@ -631,7 +631,7 @@ fn too_long_line(group: &TooLong) -> String {
     format!(
         "Too long: {} of {}{method} would send up to {} tokens, but {} accepts at most {}. They would fail: compress \
          more, move the point, or use a model with a larger context window.",
-        count(group.actions, Noun::Action),
+        count(group.actions, "action"),
         group.stage.name(),
         group.longest,
         group.model,
@@ -688,7 +688,7 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
         0 => format!("Batches: {rounds}."),
         _ => format!(
             "Batches: {requests} of {}{}; {rounds}.",
-            count(estimate.requests, Noun::Request),
+            count(estimate.requests, "request"),
             price.unwrap_or_default()
         ),
     })
@@ -700,7 +700,7 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     (submitted > 0).then(|| {
         format!(
             "Submitted: {} in open batches, not counted above (`compeval batch ls`).",
-            count(submitted, Noun::Action)
+            count(submitted, "action")
         )
     })
 }
@@ -731,7 +731,7 @@ fn estimate_line(plan: &ProjectPlan) -> Option<String> {
     };
     Some(format!(
         "{}{checks}: {} tokens in, {} out, {price} (lengths of replies: {lengths}), {}{latency}.",
-        count(estimate.requests, Noun::Request),
+        count(estimate.requests, "request"),
         short(Some(estimate.input_tokens as u64)),
         short(Some(estimate.output_tokens as u64)),
         time_words(estimate),

@@ -11,7 +11,7 @@ use crate::cli::commands::cell::{
     CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
 };
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, dimension_name, localized_count, percent, probe_type};
+use crate::cli::format::{dimension_name, localized_count, percent, probe_type};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
@@ -495,7 +495,7 @@ impl Page<'_> {
                 say!(
                     "\nRecovering the lost facts costs {}{unguided}.",
                     "\n找回丢失的事实需要 {}{unguided}。",
-                    localized_count(tokens, Noun::Token)
+                    localized_count(tokens, "token", "个词元")
                 )
             );
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::action::StageName;
-use crate::cli::format::{Noun, amount, cost, count, duration, money, short, short_tokens};
+use crate::cli::format::{amount, cost, count, duration, money, short, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
 use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
@@ -309,7 +309,7 @@ impl ProgressModel {
             .iter()
             .map(|status| status.in_flight)
             .sum();
-        let calls = count(in_flight, Noun::Call);
+        let calls = count(in_flight, "call");
         if self.snapshot.stop == StopRequest::Drain {
             return Some(format!(
                 "stopping: {calls} under way will be finished and kept; Ctrl-C stops at once"

@@ -19,9 +19,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{
-    Noun, age, count, cut, display_width, left, money, right, short_tokens, size,
-};
+use crate::cli::format::{age, count, cut, display_width, left, money, right, short_tokens, size};
 use crate::cli::project::{print_notices, project_paths_of};
 use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, page};
@@ -137,15 +135,15 @@ fn report_damage(
         console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
-    let places = count(reports.len() as u64, Noun::DamagedPlace);
+    let places = count(reports.len() as u64, "damaged place");
     let were = if reports.len() == 1 { "was" } else { "were" };
-    let sound = format!("{}, {}", count(entries, Noun::Entry), size(bytes));
+    let sound = format!("{}, {}", count(entries, "entry"), size(bytes));
     let verdict = match reports.is_empty() {
         true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
             "{} {were} found and {fate}, {} lost; the rest is intact: {sound}.",
             console.paint(TextStyle::Bad, &places),
-            count(lost, Noun::Entry)
+            count(lost, "entry")
         ),
     };
     console.print(&verdict);
@@ -206,7 +204,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
         }
         (entries, _) => format!(
             "{}, {}, which cost {}; the cache takes {} on disk",
-            count(entries, Noun::Entry),
+            count(entries, "entry"),
             size(totals.bytes),
             totals.money(),
             size(disk_bytes(cache))

@@ -13,7 +13,7 @@ use super::filter::{CacheFilter, EntryFilter};
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, duration, size};
+use crate::cli::format::{count, duration, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::EntryLookup;
@@ -208,7 +208,7 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
 /// Entries that depend on a stale action may become reachable again once it has run.
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
-        let stale = count(reachable.stale, Noun::Action);
+        let stale = count(reachable.stale, "action");
         let text = "of the pipeline have no readable output in the cache; entries made from their earlier outputs count as \
                     unreachable. To keep those that turn out unchanged, use `compeval run` first";
         console.warn("note:", format_args!("{stale} {text}"));
@@ -233,7 +233,7 @@ fn report(pruned: &Pruned, before: u64, console: &Console) {
     };
     console.print(&format!(
         "{head} {}, {}, which cost {} and took {} of calls.{disk}",
-        count(entries, Noun::Entry),
+        count(entries, "entry"),
         size(bytes),
         pruned.totals.money(),
         duration(pruned.seconds)

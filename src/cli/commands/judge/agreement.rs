@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, dimension_name, localized_count, number, percent};
+use crate::cli::format::{dimension_name, localized_count, number, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
@@ -142,7 +142,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
             "自身重复：σ {:.2}，相差 2 分或以上 {}/{}",
             spread.sigma,
             percent(Some(spread.far_share)),
-            localized_count(spread.pairs, Noun::Repeat)
+            localized_count(spread.pairs, "repeat", "次重复")
         ),
         None if judge.judge.is_none() => String::new(),
         None => localized(
@@ -213,7 +213,7 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
     let mut text = say!(
         "{} against `{label}`",
         "{} 对比 `{label}`",
-        localized_count(*graded, Noun::HumanGrade)
+        localized_count(*graded, "human grade", "个人工评分")
     );
     if !unmatched.is_empty() {
         text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
@@ -235,7 +235,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         .iter()
         .find(|judge| judge.pooled.spearman.rests_on_few())
     {
-        let pairs = localized_count(judge.pooled.pairs, Noun::Pair);
+        let pairs = localized_count(judge.pooled.pairs, "pair", "对");
         warnings.push(say!(
             "{pairs} in all: under {MIN_PAIRS}, coefficients are unreliable",
             "共 {pairs}：少于 {MIN_PAIRS} 对时系数说明不了什么"

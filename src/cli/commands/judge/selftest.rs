@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::format::{Noun, cost, count, dimension_name, number};
+use crate::cli::format::{cost, count, dimension_name, number};
 use crate::cli::project::{
     ProjectOptions, given, limits_of, open_project, open_store, print_notices,
 };
@@ -147,7 +147,7 @@ fn print(
                 .for_each(|tested| console.print(&page(tested, console)));
             console.note(&format!(
                 "{} graded now ({}), {cached} from the cache",
-                count(executed, Noun::Case),
+                count(executed, "case"),
                 cost(usd)
             ));
         },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
-use crate::cli::format::{Noun, cost, count, probe_type};
+use crate::cli::format::{cost, count, probe_type};
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
@@ -78,7 +78,7 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         existed,
         draft,
     } = bank;
-    let probes = count(draft.probes().count(), Noun::Probe);
+    let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}"),
         (false, true) => {
@@ -149,7 +149,7 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         } else {
             "add some by hand"
         };
-        let number = count(kept, Noun::Probe);
+        let number = count(kept, "probe");
         let few = match kept {
             // There is no new bank then, and an older one may have more.
             0 => "no probe was kept".to_owned(),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
-use crate::cli::format::{Noun, cost, count, duration, money, percent, short, short_tokens};
+use crate::cli::format::{cost, count, duration, money, percent, short, short_tokens};
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartNumber;
@@ -59,7 +59,7 @@ pub(super) fn print_summary(
         .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
-    let counted = locale.pick(count(notes, Noun::Note), format!("{notes} 条说明"));
+    let counted = locale.pick(count(notes, "note"), format!("{notes} 条说明"));
     let where_all = locale.pick(" (--all)", "（--all）");
     let notes = if all || notes == 0 {
         String::new()
@@ -185,10 +185,7 @@ fn totals(manifest: &Manifest) -> String {
         known => cost(known),
     };
     let counts = locale.pick(
-        format!(
-            "{cached} from the cache · {}",
-            count(requests, Noun::Request)
-        ),
+        format!("{cached} from the cache · {}", count(requests, "request")),
         format!("{cached} 来自缓存 · {requests} 次请求"),
     );
     format!("{cost} · {counts} · {}", duration(manifest.wall_s))
@@ -205,7 +202,7 @@ fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
         manifest.design.locale.of_report().pick(
             format!(
                 "{} skipped by early cutoff: their inputs came out unchanged.",
-                count(early_cutoff, Noun::Action)
+                count(early_cutoff, "action")
             ),
             format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
         )
@@ -238,23 +235,20 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
     let locale = manifest.design.locale.of_report();
     let replies = (replies > 0).then(|| match usd.map(|usd| money(Some(usd))) {
         Some(usd) => locale.pick(
-            format!(
-                "{} gave no result and cost {usd}",
-                count(replies, Noun::Reply)
-            ),
+            format!("{} gave no result and cost {usd}", count(replies, "reply")),
             format!("{replies} 条回复没有结果，花费 {usd}"),
         ),
         None => locale.pick(
             format!(
                 "{} gave no result, at unknown cost",
-                count(replies, Noun::Reply)
+                count(replies, "reply")
             ),
             format!("{replies} 条回复没有结果，费用未知"),
         ),
     });
     let were = format!(
         "{} {}",
-        count(unanswered, Noun::Request),
+        count(unanswered, "request"),
         if unanswered == 1 { "was" } else { "were" }
     );
     let unanswered = (unanswered > 0).then(|| {
