@@ -87,7 +87,7 @@ fn run_and_publish(
     }
     let synced = store.sync();
     report_notices(&store, listening);
-    let (folder, reference) = (writer.folder().clone(), writer.shows_reference());
+    let folder = writer.folder().clone();
     let (manifest, summary, refused) = match compared {
         // A part has no reports: these are made from all parts together.
         None => (manifest, None, None),
@@ -97,7 +97,7 @@ fn run_and_publish(
                 manifest,
                 summary,
                 refused,
-            } = publish(&pipeline, &folder, set, compared, &store, reference)?;
+            } = publish(&pipeline, &folder, set, compared, &store)?;
             (manifest, Some(summary), refused)
         }
     };
@@ -321,7 +321,7 @@ impl Prepared {
             ..
         } = self;
         let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
-        let mut recorder = Recorder::begin(pipeline, folder, cells.judge)?;
+        let mut recorder = Recorder::begin(pipeline, folder)?;
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),

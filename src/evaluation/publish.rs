@@ -29,7 +29,7 @@ pub struct PublishedResults {
 }
 
 /// Writes every file of a label that is made from its rows, with what it was compared with or why it was not. If the rows
-/// are many, the page has only the summary. `reference` is whether the reports show the published scores.
+/// are many, the page has only the summary.
 ///
 /// # Errors
 /// Rows cannot be read, or a file cannot be written.
@@ -39,7 +39,6 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
     set: ResultSet,
     compared: Result<Option<Comparison>, EvaluationError>,
     cache: &C,
-    reference: bool,
 ) -> Result<PublishedResults, EvaluationError> {
     let (comparison, refused) = match compared {
         Ok(comparison) => (comparison, None),
@@ -50,9 +49,9 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
     summary.worst = worst(folder, &set)?;
     write_run_files(folder, &set)?;
     folder.write_json(names::SUMMARY, &summary)?;
-    let text = markdown(&summary, &set.manifest, reference);
+    let text = markdown(&summary, &set.manifest);
     folder.write(names::MARKDOWN, text)?;
-    write_page(pipeline, folder, &set, &summary, cache, reference)?;
+    write_page(pipeline, folder, &set, &summary, cache)?;
     Ok(PublishedResults {
         summary,
         manifest: set.manifest,
@@ -67,7 +66,6 @@ fn write_page<C: Lookup + ChunkCache + Sync>(
     set: &ResultSet,
     summary: &Summary,
     cache: &C,
-    reference: bool,
 ) -> Result<(), EvaluationError> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
@@ -75,9 +73,6 @@ fn write_page<C: Lookup + ChunkCache + Sync>(
     let found = find_contexts(&rows, set.design(), preparer, cache);
     let read_rows = |at| folder.rows_at(at);
     let mut page = page_input(pipeline, summary, &set.manifest, &rows, &read_rows);
-    if reference {
-        page.sections.extend(crate::report::reference(page.locale));
-    }
     page.contexts = page_contexts(&found, preparer, cache);
     page.chunks = cache;
     Ok(folder.write(names::HTML, html::render(&page)?)?)

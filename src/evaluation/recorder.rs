@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::event::{Event, Listening};
 use crate::action::ActionKey;
 use crate::pipeline::{CompressCell, Pipeline};
-use crate::results::{FEW, LinesFile, PlantedRow, ResultsFolder, RowsForm, names};
+use crate::results::{LinesFile, PlantedRow, ResultsFolder, names};
 use crate::scheduler::{Listener, RunEvent};
 use base::files::FileError;
 
@@ -23,21 +23,14 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins the files of a result set of at most `rows` rows in `folder`.
+    /// Begins the files of a result set in `folder`.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(super) fn begin(
         pipeline: &Pipeline,
         folder: &ResultsFolder,
-        rows: u64,
     ) -> Result<Recorder, FileError> {
-        let is_compressed = pipeline.settings.compress_rows.unwrap_or(rows > FEW as u64);
-        let form = if is_compressed {
-            RowsForm::Compressed
-        } else {
-            RowsForm::Plain
-        };
         let plants = pipeline
             .fixtures
             .iter()
@@ -45,7 +38,7 @@ impl Recorder {
         Ok(Recorder {
             planted: plants.then(BTreeMap::new),
             folder: folder.clone(),
-            rows: folder.begin_rows(form)?,
+            rows: folder.begin_rows()?,
             contexts: folder.begin_lines(names::CONTEXTS)?,
             keys: RunKeys::new(),
         })

@@ -107,8 +107,6 @@ pub struct PipelineSettings {
     pub focus_topic: Option<Arc<str>>,
     /// Which cases the judges are tested with.
     pub selftest: SelfTestDesign,
-    /// Whether the rows of results are compressed; with `None`, their number decides. No figure depends on it.
-    pub compress_rows: Option<bool>,
 }
 
 /// How often each sampled step is repeated; each at least 1.

@@ -58,7 +58,6 @@ pub(super) fn settings(
             seed: value(&table.selftest_seed).unwrap_or(0),
             padding: SelfTestDesign::padding_for(long_context(compress, transcripts)),
         },
-        compress_rows: value(&table.compress_rows),
     }
 }
 

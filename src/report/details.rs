@@ -21,8 +21,8 @@ use base::locale::Locale;
 use base::text::{grouped, one_line, shortened};
 use stats::{DifferenceTest, Verdict};
 
-/// The sections that have something to show; `reference` appends the published scores.
-pub fn details(summary: &Summary, manifest: &Manifest, reference: bool) -> Vec<Section> {
+/// The sections that have something to show.
+pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
     let tr = translation(manifest.design.locale.of_report());
     let is_answered = has_answers(&manifest.design);
     let answered = [
@@ -47,10 +47,7 @@ pub fn details(summary: &Summary, manifest: &Manifest, reference: bool) -> Vec<S
             spending(manifest, tr),
             all_notes(summary, manifest, tr),
         ]);
-    sections
-        .chain([reference_section(tr).filter(|_| reference)])
-        .flatten()
-        .collect()
+    sections.flatten().collect()
 }
 
 /// The section on what a run asked and paid. Another run with equal results has another.
@@ -402,12 +399,9 @@ const PUBLISHED: [PublishedMethod; 3] = [
     ),
 ];
 
-/// The published scores, for orientation: a section of their own, because they cannot be compared with what was measured.
+/// The published scores, for orientation: they cannot be compared with what was measured.
 pub fn reference(locale: Locale) -> Vec<Section> {
-    reference_section(translation(locale)).into_iter().collect()
-}
-
-fn reference_section(tr: &Translation) -> Option<Section> {
+    let tr = translation(locale);
     let rows = PUBLISHED.map(|([english, chinese], overall, dimensions, removed)| {
         let name = tr.pick(english, chinese).to_owned();
         let scores = [overall].into_iter().chain(dimensions);
@@ -419,5 +413,6 @@ fn reference_section(tr: &Translation) -> Option<Section> {
     });
     let table = TextTable::new(score_header(tr).chain([tr.removed]), rows);
     let blocks = [Block::Table(table), Block::dim(tr.reference_note)];
-    Section::new("reference", tr.reference_title, blocks)
+    let section = Section::new("reference", tr.reference_title, blocks);
+    section.into_iter().collect()
 }

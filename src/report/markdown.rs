@@ -21,13 +21,13 @@ const EXTENT: Extent = Extent {
 };
 
 /// The report: what the first screen shows, and everything else folded. No times and no spending of the run are shown, so
-/// that equal results give equal reports; `reference` appends the published scores.
-pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
+/// that equal results give equal reports.
+pub fn markdown(summary: &Summary, manifest: &Manifest) -> String {
     let tr = translation(manifest.design.locale.of_report());
     let found = headline(summary, manifest);
     let mut out = header(&found, summary, manifest, tr);
     out.push_str(&blocks(&front(&found, summary, manifest, EXTENT)));
-    let sections = details(summary, manifest, reference).into_iter();
+    let sections = details(summary, manifest).into_iter();
     for section in sections.filter(|section| section.id != SPENDING) {
         // With the empty lines, the text between the tags is read as Markdown.
         let _ = write!(

@@ -86,7 +86,7 @@ fn compared(manifest_a: Manifest) -> Summary {
     summarize(&a, Some(comparison))
 }
 
-fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
+fn report(manifest: &Manifest, rows: Vec<Row>) -> String {
     let places = worst_rows(&set(manifest.clone(), rows.clone()), 2);
     let worst = places
         .into_iter()
@@ -98,13 +98,12 @@ fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
             ..compared(manifest.clone())
         },
         manifest,
-        reference,
     )
 }
 
 /// What `--all` prints below the first screen.
 fn all_tables(summary: &Summary, manifest: &Manifest, width: usize) -> String {
-    styled_sections(&details(summary, manifest, false), width).plain()
+    styled_sections(&details(summary, manifest), width).plain()
 }
 
 fn widest(text: &str) -> usize {
@@ -148,10 +147,7 @@ fn cells_that_were_not_begun_are_missing_and_not_failed() {
             .unwrap();
         found[at..].to_vec()
     };
-    assert_eq!(
-        cells(markdown(&summary, &manifest, false), '|'),
-        ["missing", "4"]
-    );
+    assert_eq!(cells(markdown(&summary, &manifest), '|'), ["missing", "4"]);
     assert_eq!(
         cells(all_tables(&summary, &manifest, 120), '|'),
         ["missing", "4"]
@@ -223,7 +219,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     let shown = screen(&summary, &manifest, 100, 24).plain();
     let table = shown + &all_tables(&summary, &manifest, 100);
-    for text in [table, markdown(&summary, &manifest, false)] {
+    for text in [table, markdown(&summary, &manifest)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
         assert!(
             text.contains("weak judge: judge failed its self-test"),
@@ -234,7 +230,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
 
 #[test]
 fn the_report_pastes_into_a_pull_request() {
-    let text = report(&manifest("tighter-prompt"), all_rows(3.1), false);
+    let text = report(&manifest("tighter-prompt"), all_rows(3.1));
     assert!(text.lines().count() < 120);
     insta::assert_snapshot!(text);
 }
@@ -243,7 +239,7 @@ fn the_report_pastes_into_a_pull_request() {
 fn a_chinese_report_has_chinese_labels() {
     let mut manifest = manifest("新提示词");
     manifest.design.locale = Locale::Zh;
-    insta::assert_snapshot!(report(&manifest, all_rows(3.1), true));
+    insta::assert_snapshot!(report(&manifest, all_rows(3.1)));
     for width in [60, 80, 120] {
         let table = all_tables(&compared(manifest.clone()), &manifest, width);
         assert!(
@@ -270,7 +266,7 @@ fn text_of_models_cannot_break_out_of_the_report() {
         row.facts[0].answered = false;
         row.facts[0].fact = "`|<img src=x>`".into();
     }
-    let text = report(&manifest, rows, false);
+    let text = report(&manifest, rows);
     assert!(
         !text.contains("<script>") && !text.contains("![x]") && !text.contains("@team"),
         "{text}"

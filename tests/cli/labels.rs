@@ -410,24 +410,10 @@ fn labels_are_listed_removed_and_protected() {
 }
 
 #[test]
-fn the_published_reference_survives_the_next_run_and_scores_have_the_published_names() {
+fn scores_have_the_published_names() {
     let server = Server::start();
     let project = Project::new(&server);
-    let run = "run --label a --runs 1 --methods full,nothing";
-    project.expect(0, run);
-    let has_reference = || {
-        project
-            .read("results/a/report.md")
-            .contains("From other sessions")
-    };
-    assert!(!has_reference());
-    project.expect(0, "report a --reference");
-    assert!(has_reference());
-    project.expect(0, run);
-    assert!(has_reference(), "the next run keeps it");
-    project.expect(0, "report a");
-    project.expect(0, run);
-    assert!(!has_reference(), "a report without it ends it");
+    project.expect(0, "run --label a --runs 1 --methods full,nothing");
     let file = project.result("a", "harbor-run-1.json");
     let method = &file["methods"]["full"];
     for scored in [method, &method["probes"][0]] {

@@ -115,7 +115,6 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "crates/base/src/tokens.rs",
             "crates/store/src/cache/packs/mod.rs",
-            "src/results/files/lines_file.rs",
         ],
     ),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),

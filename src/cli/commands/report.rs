@@ -75,12 +75,11 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     }
     let _files = lock_reports(&folder)?;
     let set = ResultSet::read(&folder)?;
-    folder.show_reference(args.reference)?;
     note_partial(&folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
     let compared = compared_to_baseline(&pipeline, &set, &snapshot);
     let compared = compared.map(|compared| compared.map(|found| found.comparison));
-    let published = publish(&pipeline, &folder, set, compared, &snapshot, args.reference)?;
+    let published = publish(&pipeline, &folder, set, compared, &snapshot)?;
     folder.sync()?;
     if let Some(file) = &args.junit {
         write_whole(

@@ -63,8 +63,6 @@ table! {
         probes: String,
         /// Where result sets are written. Default: "results".
         results: String,
-        /// Whether result sets have cells.jsonl.zst in place of cells.jsonl. Default: where they have more than 25,000 rows.
-        compress_rows: bool,
         /// Where outputs are stored. Default: "cache"; COMPEVAL_CACHE overrides it.
         cache: String,
         /// Repetitions: a number, or compressions, answers per compression and judgements per answer. Default: 3.

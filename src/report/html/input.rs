@@ -155,7 +155,7 @@ impl<'a> PageInput<'a> {
             notes: remarks(summary, manifest, tr),
             sections: overview(summary, manifest)
                 .into_iter()
-                .chain(details(summary, manifest, false))
+                .chain(details(summary, manifest))
                 .filter(|section| section.id != "notes")
                 .collect(),
             methods: summary

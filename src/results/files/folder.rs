@@ -10,10 +10,9 @@ use serde_json::Value;
 
 use super::FolderError;
 use super::label::Label;
-use super::lines_file::{LinesFile, RowsForm};
+use super::lines::{FEW, LinesFile, ListedRow, Rows};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::{ContextRow, PlantedRow, Row};
-use super::rows_file::{FEW, ListedRow, Rows};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
 use base::guarded;
@@ -23,9 +22,7 @@ pub mod names {
     /// The design of the set, and what its run did.
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
-    pub const CELLS: &str = crate::results::files::rows_file::PLAIN;
-    /// The same lines compressed, instead of that file.
-    pub const COMPRESSED_CELLS: &str = crate::results::files::rows_file::COMPRESSED;
+    pub const CELLS: &str = "cells.jsonl";
     /// One line per compression.
     pub const CONTEXTS: &str = "contexts.jsonl";
     /// One line per planted action and context.
@@ -38,8 +35,6 @@ pub mod names {
     pub const MARKDOWN: &str = "report.md";
     /// The report as a page for a browser.
     pub const HTML: &str = "report.html";
-    /// Marks results whose reports show the published reference.
-    pub const REFERENCE: &str = "REFERENCE";
     /// Marks results that no run and no `labels rm` may touch.
     pub const PROTECTED: &str = "PROTECTED";
 }
@@ -180,32 +175,9 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn protect(&self, on: bool) -> Result<(), FileError> {
-        self.mark(
-            names::PROTECTED,
-            on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"),
-        )
-    }
-
-    /// Whether its reports show the published reference.
-    pub fn shows_reference(&self) -> bool {
-        self.file(names::REFERENCE).exists()
-    }
-
-    /// Decides whether the reports of later runs show the published reference.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn show_reference(&self, on: bool) -> Result<(), FileError> {
-        self.mark(
-            names::REFERENCE,
-            on.then_some("Reports of this label show the published reference.\n"),
-        )
-    }
-
-    /// Writes a marker file, or removes it.
-    fn mark(&self, name: &str, text: Option<&str>) -> Result<(), FileError> {
-        let path = self.file(name);
-        if let Some(text) = text {
+        let path = self.file(names::PROTECTED);
+        if on {
+            let text = "Runs and `compeval labels rm` leave these results as they are.\n";
             return files::write_whole(&path, text);
         }
         files::remove_if_there(&path)
@@ -213,7 +185,7 @@ impl ResultsFolder {
 
     /// Whether it has a row, or a context.
     pub fn has_rows(&self) -> bool {
-        let files = [names::CELLS, names::COMPRESSED_CELLS, names::CONTEXTS];
+        let files = [names::CELLS, names::CONTEXTS];
         files
             .iter()
             .filter_map(|name| guarded::metadata(&self.file(name)).ok()?)
@@ -266,13 +238,13 @@ impl ResultsFolder {
         Ok(keys)
     }
 
-    /// Begins the rows anew, in this form. Each write has whole lines, so other readers of the file see whole rows.
+    /// Begins the rows anew. Each write has whole lines, so other readers of the file see whole rows.
     ///
     /// # Errors
     /// The file system's error, with the path.
-    pub fn begin_rows(&self, form: RowsForm) -> Result<LinesFile<u64>, FileError> {
+    pub fn begin_rows(&self) -> Result<LinesFile<u64>, FileError> {
         guarded::create_folder(&self.path)?;
-        LinesFile::create(&self.file(names::CELLS), form)
+        LinesFile::create(&self.file(names::CELLS))
     }
 
     /// Writes the keys of the actions that the set was made from.
@@ -297,7 +269,7 @@ impl ResultsFolder {
     /// # Errors
     /// The file system's error, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
-        Rows::open(&self.path)
+        Rows::open(&self.file(names::CELLS))
     }
 
     /// The compressions in `contexts.jsonl`; empty while the run has not ended.
@@ -411,17 +383,8 @@ impl ResultsFolder {
 
 /// Whether a run writes a file of this name besides the manifest.
 fn is_made_from_rows(name: &str) -> bool {
-    use names::{CELLS, COMPRESSED_CELLS, CONTEXTS, HTML, KEYS, MARKDOWN, PLANTED, SUMMARY};
-    let made = [
-        CELLS,
-        COMPRESSED_CELLS,
-        CONTEXTS,
-        PLANTED,
-        KEYS,
-        SUMMARY,
-        MARKDOWN,
-        HTML,
-    ];
+    use names::{CELLS, CONTEXTS, HTML, KEYS, MARKDOWN, PLANTED, SUMMARY};
+    let made = [CELLS, CONTEXTS, PLANTED, KEYS, SUMMARY, MARKDOWN, HTML];
     made.contains(&name) || is_run_file(name)
 }
 

@@ -70,7 +70,7 @@ fn runs(folder: &ResultsFolder) -> Vec<u32> {
 fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
-    let mut file = folder.begin_rows(RowsForm::Plain).unwrap();
+    let mut file = folder.begin_rows().unwrap();
     for run in [3, 1, 2] {
         file.append(&[u64::from(run)], &line(run)).unwrap();
     }
@@ -79,7 +79,7 @@ fn rows_end_in_the_order_of_the_matrix_whatever_order_they_came_in() {
     assert_eq!(runs(&folder), [1, 2, 3]);
     let first = folder.rows().unwrap().next().unwrap().unwrap();
     assert_eq!(first, a_row(1));
-    folder.begin_rows(RowsForm::Plain).unwrap();
+    folder.begin_rows().unwrap();
     assert!(runs(&folder).is_empty(), "a run begins the file anew");
 }
 
@@ -88,7 +88,7 @@ fn the_same_rows_give_the_same_bytes() {
     let temp = tempfile::tempdir().unwrap();
     let bytes = |label: &str, order: [u32; 4]| {
         let folder = with(temp.path(), label, "t");
-        let mut file = folder.begin_rows(RowsForm::Plain).unwrap();
+        let mut file = folder.begin_rows().unwrap();
         for run in order {
             file.append(&[u64::from(run)], &line(run)).unwrap();
         }
@@ -99,42 +99,6 @@ fn the_same_rows_give_the_same_bytes() {
 }
 
 #[test]
-fn compressed_rows_are_the_same_lines_and_are_read_alike() {
-    let temp = tempfile::tempdir().unwrap();
-    let folder = with(temp.path(), "a", "t");
-    let write = |form| {
-        let mut file = folder.begin_rows(form).unwrap();
-        for run in [1, 3, 2] {
-            file.append(&[u64::from(run)], &line(run)).unwrap();
-        }
-        assert_eq!(
-            runs(&folder),
-            [1, 3, 2],
-            "they are read while they are written"
-        );
-        file.finish().unwrap();
-        let files = [names::CELLS, names::COMPRESSED_CELLS].map(|name| folder.file(name).exists());
-        (
-            files,
-            runs(&folder),
-            folder.row_count().unwrap(),
-            folder.rows_at(1..3).unwrap(),
-            folder.has_rows(),
-        )
-    };
-    let (compressed, plain) = (write(RowsForm::Compressed), write(RowsForm::Plain));
-    assert_eq!(
-        (compressed.0, plain.0),
-        ([false, true], [true, false]),
-        "the other form goes"
-    );
-    assert_eq!(
-        (compressed.1, compressed.2, compressed.3, compressed.4),
-        (plain.1, plain.2, plain.3, plain.4)
-    );
-}
-
-#[test]
 fn rows_that_cannot_be_read_are_one_error_and_hide_no_keys() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");
@@ -142,13 +106,13 @@ fn rows_that_cannot_be_read_are_one_error_and_hide_no_keys() {
         folder.known_keys().unwrap().is_empty(),
         "a run that was killed before its first row"
     );
-    let mut file = folder.begin_rows(RowsForm::Compressed).unwrap();
+    let mut file = folder.begin_rows().unwrap();
     file.append(&[1], &line(1)).unwrap();
     assert_eq!(folder.known_keys().unwrap().len(), 3);
     file.finish().unwrap();
-    let path = folder.file(names::COMPRESSED_CELLS);
+    let path = folder.file(names::CELLS);
     let whole = fs::read(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() - 8]).unwrap();
+    fs::write(&path, [&whole[..], b"\xff\n"].concat()).unwrap();
     let rows = folder.rows().unwrap().scored().take(9);
     let faults = rows.filter(Result::is_err).count();
     assert_eq!(faults, 1, "it is said once, and then the file is over");

@@ -146,11 +146,6 @@ impl LabelWriter {
         &self.folder
     }
 
-    /// Whether reports of the label show the published reference.
-    pub fn shows_reference(&self) -> bool {
-        self.folders.published().shows_reference()
-    }
-
     /// Begins the set anew. It lists the keys of an earlier incomplete set, so that no prune removes their entries
     /// before they are used again.
     ///

@@ -8,10 +8,9 @@ pub(super) mod folder;
 pub(super) mod label;
 pub(super) mod label_folders;
 pub(super) mod label_writer;
-pub(super) mod lines_file;
+pub(super) mod lines;
 pub(super) mod manifest;
 pub(super) mod row;
-pub(super) mod rows_file;
 
 #[cfg(test)]
 mod folder_tests;

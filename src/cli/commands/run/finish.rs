@@ -110,7 +110,7 @@ pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, c
     if !all {
         return;
     }
-    let mut sections = details(summary, manifest, false);
+    let mut sections = details(summary, manifest);
     // The screen has named the worst questions.
     sections.retain(|section| section.id != "worst");
     console.print(&format!(
