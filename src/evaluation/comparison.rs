@@ -148,7 +148,7 @@ pub fn baseline_actions(
     let (folder, method) = open_side_in(pipeline, &baseline.side)?;
     let design = folder.manifest()?.design;
     let mut actions = HashMap::new();
-    for row in folder.rows()?.scored() {
+    for row in folder.rows()? {
         let row = row?;
         let variant = design.variant_name(&row.method, row.closed_answerer());
         let is_named = |side: &String| *side == row.method || *side == variant;

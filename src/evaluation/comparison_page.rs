@@ -4,34 +4,30 @@
 //! It leaves out what belongs to a single set: the tables that come as text, the costs of the stages, the changes of
 //! the design, and the gaps between methods.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 use indexmap::IndexSet;
 
 use super::comparison::ComparedSets;
-use super::contexts::{CachedContext, find_contexts, page_contexts};
+use super::contexts::page_contexts;
 use super::error::EvaluationError;
 use super::publish::{banks, sessions};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::report::html::{
-    self, ChunkCache, ContextKey, PageContext, PageFailure, PageInput, PageMethod,
-};
+use crate::report::html::{self, ContextKey, PageFailure, PageInput, PageMethod, ReadContext};
 use crate::results::{
-    Comparison, Design, FolderError, Headline, ListedRow, Manifest, ProbePlace, ResultSet,
-    ResultsFolder, Row, ScoredRow, Summary, summarize,
+    Comparison, Design, Headline, Manifest, ProbePlace, ResultSet, ResultsFolder, Row, Summary,
+    summarize,
 };
 use base::locale::Locale;
 use base::say;
 use store::cache::Lookup;
 
-/// One side with its compared rows, by their place in the file.
+/// One side with its compared rows.
 struct PageSide<'a> {
-    folder: &'a ResultsFolder,
     set: &'a ResultSet,
     label: String,
-    rows: BTreeMap<usize, ListedRow>,
+    rows: Vec<Row>,
     summary: Summary,
 }
 
@@ -44,16 +40,12 @@ impl<'a> PageSide<'a> {
     ) -> Result<PageSide<'a>, EvaluationError> {
         let rows = folder.few_rows()?;
         let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
-        let compared = rows
-            .into_iter()
-            .enumerate()
-            .filter(|(_, ListedRow { row, .. })| {
-                methods.contains(&variant(set.design(), row))
-                    && comparison.asked.contains(&ProbePlace::of_row(row))
-            });
+        let compared = rows.into_iter().filter(|row| {
+            methods.contains(&variant(set.design(), row))
+                && comparison.asked.contains(&ProbePlace::of_row(row))
+        });
         let rows = compared.collect();
         Ok(PageSide {
-            folder,
             set,
             label,
             rows,
@@ -71,13 +63,7 @@ impl<'a> PageSide<'a> {
 
     /// The page of this side alone, from which the page of the comparison takes parts.
     fn page<'p>(&'p self, pipeline: &'p Pipeline) -> PageInput<'p> {
-        PageInput::new(
-            self.manifest(),
-            &self.summary,
-            &pipeline.rubric,
-            &[],
-            &|_| Ok(Vec::new()),
-        )
+        PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, &[])
     }
 
     fn methods(&self, page: &PageInput<'_>, compared: &IndexSet<String>) -> Vec<PageMethod> {
@@ -104,25 +90,23 @@ impl<'a> PageSide<'a> {
     }
 
     /// The rows with the names of the page. Judges are paired by their place, so both sides have the names of `design`.
-    fn named_rows(&self, design: &Design) -> Vec<ListedRow> {
+    fn named_rows(&self, design: &Design) -> Vec<Row> {
         let judges = &self.set.design().judges;
-        let named = self.rows.values().map(|listed| {
-            let mut listed = listed.clone();
-            let judge = judges
-                .iter()
-                .position(|judge| judge.name == listed.row.judge);
-            if let Some(judge) = judge.and_then(|place| design.judges.get(place)) {
-                listed.row.judge.clone_from(&judge.name);
+        let named = self.rows.iter().map(|row| {
+            let judge = judges.iter().position(|judge| judge.name == row.judge);
+            let judge = judge.and_then(|place| design.judges.get(place));
+            Row {
+                judge: judge.map_or(&row.judge, |judge| &judge.name).clone(),
+                method: self.page_name(&variant(self.set.design(), row)),
+                ..row.clone()
             }
-            listed.row.method = self.page_name(&variant(self.set.design(), &listed.row));
-            listed
         });
         named.collect()
     }
 }
 
 /// The name of a row's method in summaries.
-fn variant(design: &Design, row: &ScoredRow) -> String {
+fn variant(design: &Design, row: &Row) -> String {
     design.variant_name(&row.method, row.closed_answerer())
 }
 
@@ -130,7 +114,7 @@ fn variant(design: &Design, row: &ScoredRow) -> String {
 ///
 /// # Errors
 /// Rows cannot be read, or there are too many.
-pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
+pub fn comparison_page<C: Lookup>(
     pipeline: &Pipeline,
     ComparedSets {
         sets: [judged, baseline],
@@ -161,31 +145,24 @@ pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     ];
     Ok(render(
         pipeline, &sides, &compared, comparison, headline, cache,
-    )?)
+    ))
 }
 
-fn render<C: Lookup + ChunkCache + Sync>(
+fn render<C: Lookup>(
     pipeline: &Pipeline,
     sides: &[PageSide<'_>; 2],
     compared: &[IndexSet<String>; 2],
     comparison: &Comparison,
     headline: Option<&Headline>,
     cache: Option<&C>,
-) -> Result<String, FolderError> {
+) -> String {
     let [judged, baseline] = sides;
     let design = judged.set.design();
     let rows = [judged.named_rows(design), baseline.named_rows(design)].concat();
-    let read_rows = |range: Range<usize>| read_rows(sides, range);
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    let found = sides.each_ref().map(|side| {
-        let listed: Vec<ListedRow> = side.rows.values().cloned().collect();
-        cache.map_or_else(BTreeMap::new, |cache| {
-            find_contexts(&listed, side.set.design(), preparer, cache)
-        })
-    });
     let contexts = cache.map_or_else(BTreeMap::new, |cache| {
-        named_contexts(sides, &found, preparer, cache)
+        named_contexts(sides, preparer, cache)
     });
     let pages = sides.each_ref().map(|side| side.page(pipeline));
     let summary = Summary {
@@ -196,13 +173,7 @@ fn render<C: Lookup + ChunkCache + Sync>(
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };
-    let page = PageInput::new(
-        judged.manifest(),
-        &summary,
-        &pipeline.rubric,
-        &rows,
-        &read_rows,
-    );
+    let page = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, &rows);
     let methods = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
     let critical: IndexSet<String> = pages
         .iter()
@@ -225,7 +196,6 @@ fn render<C: Lookup + ChunkCache + Sync>(
             .collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
-        chunks: cache.map_or(&(), |cache| cache),
         contexts,
         pairs: pairs
             .map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against)))
@@ -247,15 +217,14 @@ fn side_by_side([judged, baseline]: [Vec<PageMethod>; 2]) -> Vec<PageMethod> {
 /// The contexts of both sides, by the names that the page has for their methods.
 fn named_contexts<'a, C: Lookup>(
     sides: &[PageSide<'_>; 2],
-    found: &'a [BTreeMap<ContextKey, CachedContext>; 2],
     preparer: Preparer<'a>,
     cache: &'a C,
-) -> BTreeMap<ContextKey, PageContext<'a>> {
+) -> BTreeMap<ContextKey, ReadContext<'a>> {
     let mut contexts = BTreeMap::new();
-    for (side, found) in sides.iter().zip(found) {
-        let side_contexts = page_contexts(found, preparer, cache);
-        for ListedRow { row, .. } in side.rows.values() {
-            let context = side_contexts.get(&(row.keys.compress, row.method.clone(), row.point));
+    for side in sides {
+        let found = page_contexts(&side.rows, side.set.design(), preparer, cache);
+        for row in &side.rows {
+            let context = found.get(&(row.keys.compress, row.method.clone(), row.point));
             let name = side.page_name(&variant(side.set.design(), row));
             contexts.extend(
                 context.map(|context| ((row.keys.compress, name, row.point), context.clone())),
@@ -287,24 +256,4 @@ fn joined(sides: &[PageSide<'_>; 2], comparison: &Comparison) -> Summary {
         }),
         ..judged.summary.clone()
     }
-}
-
-/// Reads rows by their positions on the page; the rows of the judged side come first.
-fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, FolderError> {
-    let mut read = Vec::new();
-    let mut first = 0;
-    for side in sides {
-        let wanted =
-            range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
-        let places: BTreeSet<usize> = side
-            .rows
-            .keys()
-            .copied()
-            .skip(wanted.start)
-            .take(wanted.len())
-            .collect();
-        read.extend(side.folder.rows_in(&places)?.into_values());
-        first += side.rows.len();
-    }
-    Ok(read)
 }

@@ -1,25 +1,19 @@
 //! Contexts of recorded cells, read from the cache by the current pipeline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::action::Digest;
+use crate::action::ActionKey;
 use crate::entries::{BodyFormat, EntryRecord};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{
-    CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, Task, read_output,
-};
-use crate::report::html::{ContextKey, ContextText, PageContext};
-use crate::results::{Design, ListedRow, Row};
-use store::cache::{EntryStatus, Lookup, Record};
+use crate::plan::{CompressTask, FixtureTexts, Output, Preparer, Task, read_output};
+use crate::report::html::{ContextKey, ContextText, ReadContext};
+use crate::results::{Design, Row};
+use store::cache::Lookup;
 
 /// The compression of a row's context as a cell of the current pipeline. `None` if the transcript, its points, or the
 /// strategy of the method changed since, because then the current pipeline would read the output wrongly.
-pub fn compress_cell<Q>(
-    pipeline: &Pipeline,
-    design: &Design,
-    row: &Row<Q>,
-) -> Option<CompressCell> {
+pub fn compress_cell(pipeline: &Pipeline, design: &Design, row: &Row) -> Option<CompressCell> {
     let (fixture, loaded) = pipeline
         .fixtures
         .iter()
@@ -67,109 +61,40 @@ pub fn read_context(
     }
 }
 
-/// The digest of a recorded output. The output is read again if it was never read, or if it was read by older rules.
-fn output_digest<L: Lookup>(
-    cache: &L,
+/// A context as it was recorded under this key, if it is still in the cache; the inner `None` is as in [`read_context`].
+pub(super) fn recorded_context<L: Lookup>(
     preparer: Preparer<'_>,
-    task: &CompressTask,
-    record: &Record,
-) -> Option<Digest> {
-    match record.status {
-        EntryStatus::Output {
-            out,
-            parser: PARSER_VERSION,
-            ..
-        } => Some(out),
-        EntryStatus::Unparsed | EntryStatus::Output { .. } => {
-            let (task, body) = (Task::Compress(task.clone()), cache.body(record).ok()?);
-            Some(
-                read_output(&preparer, &task, record.body_format(), &body)
-                    .ok()?
-                    .digest(),
-            )
-        }
-        EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
-    }
-}
-
-/// A context in the cache. It has no texts of its fixture, because the texts of all fixtures would need too much
-/// memory.
-pub(super) struct CachedContext {
-    digest: Digest,
     cell: CompressCell,
-    record: Record,
-}
-
-impl CachedContext {
-    fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
-        let body = cache.body(&self.record).ok()?;
-        let task = reading_task(preparer.pipeline(), self.cell)?;
-        let text = read_context(preparer, task, self.record.body_format(), &body)?;
-        Some(text.map_or(ContextText::Opaque, ContextText::Readable))
-    }
-}
-
-/// The contexts of `rows` that are still in the cache. Each row has the key of its context, so the matrix does not have
-/// to be walked again.
-pub(super) fn find_contexts<L: Lookup>(
-    rows: &[ListedRow],
-    design: &Design,
-    preparer: Preparer<'_>,
+    key: &ActionKey,
     cache: &L,
-) -> BTreeMap<ContextKey, CachedContext> {
-    let pipeline = preparer.pipeline();
-    let mut contexts = BTreeMap::new();
-    let mut tried = BTreeSet::new();
-    // The rows of a fixture are consecutive, so they share its texts.
-    let mut texts: Option<Rc<FixtureTexts>> = None;
-    for ListedRow { row, .. } in rows {
-        let place = (row.keys.compress, row.method.clone(), row.point);
-        if !tried.insert(place.clone()) {
+) -> Option<Option<String>> {
+    let record = cache.find(key)?;
+    let body = cache.body(&record).ok()?;
+    let task = reading_task(preparer.pipeline(), cell)?;
+    read_context(preparer, task, record.body_format(), &body)
+}
+
+/// The contexts of `rows`, each read only when the page needs it: those of all fixtures would need too much memory.
+pub(super) fn page_contexts<'a, L: Lookup>(
+    rows: &[Row],
+    design: &Design,
+    preparer: Preparer<'a>,
+    cache: &'a L,
+) -> BTreeMap<ContextKey, ReadContext<'a>> {
+    let mut contexts: BTreeMap<ContextKey, ReadContext<'a>> = BTreeMap::new();
+    for row in rows {
+        let key = row.keys.compress;
+        let place = (key, row.method.clone(), row.point);
+        if contexts.contains_key(&place) {
             continue;
         }
-        let Some(cell) = compress_cell(pipeline, design, row) else {
-            continue;
-        };
-        let task = match texts
-            .take()
-            .filter(|texts| texts.fixture() == cell.chain.fixture)
-        {
-            Some(texts) => Some(CompressTask::to_read(cell, texts)),
-            None => reading_task(pipeline, cell),
-        };
-        let (Some(task), Some(method)) = (task, pipeline.methods.get(cell.chain.method.0)) else {
-            continue;
-        };
-        texts = Some(task.texts.clone());
-        let Some(record) = cache.find(&row.keys.compress) else {
-            continue;
-        };
-        if let Some(out) = output_digest(cache, preparer, &task, &record) {
-            contexts.insert(
-                place,
-                CachedContext {
-                    digest: task.reference(method, out).digest(),
-                    cell,
-                    record,
-                },
-            );
+        if let Some(cell) = compress_cell(preparer.pipeline(), design, row) {
+            let read = move || {
+                let text = recorded_context(preparer, cell, &key, cache)?;
+                Some(text.map_or(ContextText::Opaque, ContextText::Readable))
+            };
+            contexts.insert(place, Rc::new(read));
         }
     }
     contexts
-}
-
-/// The contexts for the page, which reads each of them only when it needs it.
-pub(super) fn page_contexts<'a, L: Lookup>(
-    found: &'a BTreeMap<ContextKey, CachedContext>,
-    preparer: Preparer<'a>,
-    cache: &'a L,
-) -> BTreeMap<ContextKey, PageContext<'a>> {
-    let contexts = found.iter().map(|(place, found)| {
-        let context = PageContext {
-            digest: found.digest,
-            read: Rc::new(move || found.read(preparer, cache)),
-        };
-        (place.clone(), context)
-    });
-    contexts.collect()
 }

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::contexts::{find_contexts, page_contexts};
+use super::contexts::page_contexts;
 use super::error::EvaluationError;
-use crate::action::{Digest, DigestBuilder};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
-use crate::report::html::{self, ChunkCache, PageInput, PageSession, ReadRows};
+use crate::report::html::{self, PageInput, PageSession};
 use crate::report::{headline, markdown};
 use crate::results::{
-    Comparison, Design, FolderError, ListedRow, Manifest, ResultSet, ResultsFolder, Summary,
-    WorstProbe, names, run_files, summarize, worst_rows,
+    Comparison, Design, FolderError, Manifest, ResultSet, ResultsFolder, Row, Summary, WorstProbe,
+    names, run_files, summarize, worst_rows,
 };
-use store::cache::{CacheSnapshot, Lookup, Store};
+use store::cache::Lookup;
 
 /// The maximum number of worst probes that a report shows.
 const WORST: usize = 15;
@@ -33,7 +32,7 @@ pub struct PublishedResults {
 ///
 /// # Errors
 /// Rows cannot be read, or a file cannot be written.
-pub fn publish<C: Lookup + ChunkCache + Sync>(
+pub fn publish<C: Lookup>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     set: ResultSet,
@@ -60,7 +59,7 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
 }
 
 /// Writes the page. It has the cells and their contexts if they are few.
-fn write_page<C: Lookup + ChunkCache + Sync>(
+fn write_page<C: Lookup>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
     set: &ResultSet,
@@ -70,28 +69,9 @@ fn write_page<C: Lookup + ChunkCache + Sync>(
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let rows = folder.few_rows()?.unwrap_or_default();
-    let found = find_contexts(&rows, set.design(), preparer, cache);
-    let read_rows = |at| folder.rows_at(at);
-    let mut page = page_input(pipeline, summary, &set.manifest, &rows, &read_rows);
-    page.contexts = page_contexts(&found, preparer, cache);
-    page.chunks = cache;
-    Ok(folder.write(names::HTML, html::render(&page)?)?)
-}
-
-impl ChunkCache for Store {
-    fn get_chunk(&self, name: &Digest) -> Option<String> {
-        self.read_text(name)
-    }
-
-    fn put_chunk(&self, name: Digest, chunk: &str) {
-        self.keep_memo(name, chunk.as_bytes());
-    }
-}
-
-impl ChunkCache for CacheSnapshot {
-    fn get_chunk(&self, name: &Digest) -> Option<String> {
-        self.read_text(name)
-    }
+    let mut page = page_input(pipeline, summary, &set.manifest, &rows);
+    page.contexts = page_contexts(&rows, set.design(), preparer, cache);
+    Ok(folder.write(names::HTML, html::render(&page))?)
 }
 
 /// The worst probes. Only their rows are read with their texts.
@@ -122,8 +102,7 @@ pub(super) fn page_input<'a>(
     pipeline: &'a Pipeline,
     summary: &'a Summary,
     manifest: &'a Manifest,
-    rows: &'a [ListedRow],
-    read_rows: &'a ReadRows<'a>,
+    rows: &'a [Row],
 ) -> PageInput<'a> {
     let cells: u64 = summary
         .methods
@@ -136,7 +115,7 @@ pub(super) fn page_input<'a>(
     let mut page = PageInput {
         banks: banks(pipeline),
         sessions: sessions(pipeline, &manifest.design),
-        ..PageInput::new(manifest, summary, &pipeline.rubric, rows, read_rows)
+        ..PageInput::new(manifest, summary, &pipeline.rubric, rows)
     };
     page.notes.extend(too_many);
     page
@@ -159,12 +138,7 @@ pub(super) fn sessions<'a>(
         let recorded = design.fixture(loaded.name())?.digests;
         let now = loaded.digests;
         let is_same = recorded.transcript == now.transcript && recorded.points == now.points;
-        let mut digest = DigestBuilder::new("session");
-        digest
-            .field("transcript", now.transcript.0)
-            .field("points", now.points.0);
         let session = PageSession {
-            digest: digest.finish(),
             messages: &loaded.fixture.messages,
             start: loaded.fixture.start(),
             points: &loaded.points,

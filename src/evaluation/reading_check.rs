@@ -15,7 +15,7 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Dimension;
 use crate::pipeline::JudgeIx;
 use crate::plan::{AnswerToRegrade, Task, regrading};
-use crate::results::{AnswerScores, Design, ReadingCheck, ResultsFolder, Row, ScoredRow};
+use crate::results::{AnswerScores, Design, ReadingCheck, ResultsFolder, Row};
 use lexical::facts::with_false_value;
 
 /// The lowest grade of an answer that can be used.
@@ -86,7 +86,7 @@ fn pairs(
     design: &Design,
 ) -> Result<Vec<Pair>, EvaluationError> {
     let mut found: BTreeMap<(Reverse<u64>, ActionKey), usize> = BTreeMap::new();
-    for (place, row) in folder.rows()?.scored().enumerate() {
+    for (place, row) in folder.rows()?.enumerate() {
         let row = row?;
         if row.judge == name && is_candidate(&row) {
             let size = Reverse(row.context_tokens.unwrap_or_default());
@@ -125,7 +125,7 @@ fn pair(regrader: &Regrader<'_>, judge: JudgeIx, design: &Design, row: &Row) -> 
     Some([task(&row.answer)?, task(&changed)?])
 }
 
-fn is_candidate(row: &ScoredRow) -> bool {
+fn is_candidate(row: &Row) -> bool {
     row.judge_n == 1
         && row.open_book.is_none()
         && (1..=MOST_FACTS).contains(&row.facts.len())

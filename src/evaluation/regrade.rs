@@ -10,13 +10,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::comparison::ComparedRun;
-use super::contexts::{compress_cell, read_context, reading_task};
+use super::contexts::{compress_cell, recorded_context};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
 use super::event::{Listening, Started};
 use super::recorder::RunKeys;
 use crate::action::{Digest, StageName};
-use crate::entries::EntryRecord;
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
@@ -267,15 +266,9 @@ impl Regrader<'_> {
             return Some(None);
         }
         let matrix = Matrix::new(self.pipeline);
-        let task = reading_task(self.pipeline, compress_cell(self.pipeline, design, row)?)?;
-        let record = self.store.find(&row.keys.compress)?;
-        let body = self.store.body(&record).ok()?;
-        read_context(
-            Preparer::new(self.pipeline, &matrix),
-            task,
-            record.body_format(),
-            &body,
-        )
+        let cell = compress_cell(self.pipeline, design, row)?;
+        let preparer = Preparer::new(self.pipeline, &matrix);
+        recorded_context(preparer, cell, &row.keys.compress, self.store)
     }
 }
 

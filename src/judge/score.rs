@@ -24,35 +24,31 @@ impl Score {
     }
 }
 
-/// What one judge gave one criterion. `T` is its reason: a text, or something that leaves it unread.
+/// What one judge gave one criterion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    try_from = "UncheckedCriterionScore<T>",
-    rename_all = "camelCase",
-    bound(deserialize = "T: Deserialize<'de> + Default")
-)]
-pub struct CriterionScore<T = String> {
+#[serde(try_from = "UncheckedCriterionScore", rename_all = "camelCase")]
+pub struct CriterionScore {
     /// The criterion, spelled as the rubric spells it.
     #[serde(rename = "criterionId")]
     pub criterion: CriterionId,
     score: u8,
     /// The judge's reason; empty where it gave none. Nothing is computed from it.
-    pub reasoning: T,
+    pub reasoning: String,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", bound = "T: Deserialize<'de> + Default")]
-struct UncheckedCriterionScore<T> {
+#[serde(rename_all = "camelCase")]
+struct UncheckedCriterionScore {
     criterion_id: CriterionId,
     score: u8,
     #[serde(default)]
-    reasoning: T,
+    reasoning: String,
 }
 
-impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
+impl TryFrom<UncheckedCriterionScore> for CriterionScore {
     type Error = String;
 
-    fn try_from(unchecked: UncheckedCriterionScore<T>) -> Result<CriterionScore<T>, String> {
+    fn try_from(unchecked: UncheckedCriterionScore) -> Result<CriterionScore, String> {
         let UncheckedCriterionScore {
             criterion_id: criterion,
             score,
@@ -63,13 +59,13 @@ impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
     }
 }
 
-impl<T> CriterionScore<T> {
+impl CriterionScore {
     /// `None` if `score` is above 5.
     pub fn new(
         criterion: CriterionId,
         score: u8,
-        reasoning: impl Into<T>,
-    ) -> Option<CriterionScore<T>> {
+        reasoning: impl Into<String>,
+    ) -> Option<CriterionScore> {
         (score <= 5).then(|| CriterionScore {
             criterion,
             score,

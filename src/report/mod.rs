@@ -21,10 +21,6 @@ mod screen;
 mod styled;
 mod translation;
 
-/// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
-/// chunks of pages are compressed again, and no files of an earlier run are kept.
-pub const REPORTS: u16 = 18;
-
 pub use comparison_notes::note_count;
 pub use csv::{csv_header, csv_line};
 pub use details::{details, reference};

@@ -62,13 +62,13 @@ pub use files::folder::{ResultsFolder, names};
 pub use files::label::Label;
 pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
-pub use files::lines::{FEW, LinesFile, ListedRow, Rows};
+pub use files::lines::{FEW, LinesFile, Rows};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
 };
 pub use files::row::ContextRow;
 pub use files::row::PlantedRow;
-pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow};
+pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
     MethodChange, MissingCells, Trend,

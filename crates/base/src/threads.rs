@@ -25,15 +25,6 @@ pub fn check_available(count: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs `background` on a new thread and `here` on this one.
-pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    thread::scope(|scope| {
-        let background = scope.spawn(background);
-        let here = here();
-        (resume_panic(background.join()), here)
-    })
-}
-
 /// Calls `of` for each number below `count`, on all processors, and returns the results in order. A thread takes the
 /// next number when it has finished one, since numbers may mean very different amounts of work, such as files of any
 /// size.
@@ -79,7 +70,6 @@ mod tests {
                 (0..count).map(|number| number * 2).collect::<Vec<_>>()
             );
         }
-        assert_eq!(both(|| 1, || 2), (1, 2));
     }
 
     #[test]
@@ -90,6 +80,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "background")]
     fn a_panic_is_resumed() {
-        both(|| panic!("background"), || ());
+        each(2, |_| -> u8 { panic!("background") });
     }
 }

@@ -1,24 +1,18 @@
 //! The chunks of cells: the long texts of rows, for whole contexts.
 //!
 //! The texts of many cells compress much better together than each alone, but with all cells in one chunk the page
-//! would decompress everything to show one cell. So a chunk has the rows of some consecutive contexts. Where it ends
-//! depends on the digests of the rows, not on their number: rows that are added or removed change only their own chunk
-//! and at most a few chunks after it.
+//! would decompress everything to show one cell. So a chunk has the rows of some consecutive contexts.
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-use super::chunks::{FactMark, FactMatcher, chunk, json};
-use super::input::{ChunkCache, ReadRows};
-use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
-use crate::report::REPORTS;
-use crate::results::{FolderError, ListedRow, Row, RowSearch};
+use super::chunks::{FactMark, FactMatcher, chunk};
+use crate::action::ActionKey;
+use crate::results::{Row, RowSearch};
 
 /// A chunk with fewer cells takes in the next context.
 const FEWEST: usize = 128;
-/// A chunk with at least this many cells ends after its last context.
-const MOST: usize = 512;
 /// How many digits of a key are shown; the cache accepts any unique prefix.
 const KEY_DIGITS: usize = 16;
 
@@ -91,107 +85,36 @@ fn shown_key(key: &ActionKey) -> String {
     key.to_string().chars().take(KEY_DIGITS).collect()
 }
 
-/// Chunks the texts of `rows`, which `read_rows` reads; `matchers` are parallel to `rows`. Each chunk comes with its first
-/// cell.
-///
-/// # Errors
-/// A row that cannot be read.
-pub(super) fn chunk_cells(
-    rows: &[ListedRow],
-    read_rows: &ReadRows<'_>,
-    matchers: &[Option<&FactMatcher>],
-    cache: &dyn ChunkCache,
-) -> Result<Vec<(usize, String)>, FolderError> {
-    let groups = group_contexts(rows);
-    let chunks = groups.iter().map(|group| {
-        let matchers = matchers.get(group.cells.clone()).unwrap_or_default();
-        Ok((group.cells.start, group.chunk(read_rows, matchers, cache)?))
+/// Chunks the texts of `rows`; `matchers` are parallel to them. Each chunk comes with its first cell.
+pub(super) fn chunk_cells(rows: &[Row], matchers: &[Option<&FactMatcher>]) -> Vec<(usize, String)> {
+    let chunks = groups(rows).into_iter().map(|cells| {
+        let matchers = matchers.get(cells.clone()).unwrap_or_default();
+        let rows = rows.get(cells.clone()).unwrap_or_default();
+        let texts = rows.iter().zip(matchers);
+        let texts = texts.map(|(row, matcher)| CellText::new(row, *matcher));
+        (cells.start, chunk(&texts.collect::<Vec<CellText<'_>>>()))
     });
     chunks.collect()
 }
 
-/// The cells of a chunk.
-#[derive(Debug)]
-struct CellGroup {
-    cells: Range<usize>,
-    /// The digest of the rows of each context.
-    contexts: Vec<Digest>,
-}
-
-impl CellGroup {
-    /// The chunk of these cells; `matchers` are parallel to them.
-    fn chunk(
-        &self,
-        read_rows: &ReadRows<'_>,
-        matchers: &[Option<&FactMatcher>],
-        cache: &dyn ChunkCache,
-    ) -> Result<String, FolderError> {
-        chunk(cache, self.key(matchers), || {
-            let rows = read_rows(self.cells.clone())?;
-            let texts = rows
-                .iter()
-                .zip(matchers)
-                .map(|(row, matcher)| CellText::new(row, *matcher));
-            Ok(json(&texts.collect::<Vec<CellText<'_>>>()))
-        })
-    }
-
-    fn key(&self, matchers: &[Option<&FactMatcher>]) -> Digest {
-        let mut key = memo_key("report cells", REPORTS);
-        for context in &self.contexts {
-            key.field("rows", context.0);
-        }
-        for matcher in matchers {
-            key.field("facts", matcher.map_or([0; 32], |matcher| matcher.digest.0));
-        }
-        key.finish()
-    }
-
-    fn is_full(&self) -> bool {
-        /// One context in this many ends a chunk that has enough cells.
-        const CONTEXTS_PER_END: u8 = 4;
-        let ends = self
-            .contexts
-            .last()
-            .is_some_and(|last| last.0[0] % CONTEXTS_PER_END == 0);
-        self.cells.len() >= MOST || (self.cells.len() >= FEWEST && ends)
-    }
-}
-
 /// Groups consecutive rows; those of a context stay together.
-fn group_contexts(rows: &[ListedRow]) -> Vec<CellGroup> {
-    let mut groups: Vec<CellGroup> = Vec::new();
+fn groups(rows: &[Row]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     for context in rows.chunk_by(is_same_context) {
         let end = start + context.len();
-        match groups.last_mut().filter(|group| !group.is_full()) {
-            Some(group) => {
-                group.cells.end = end;
-                group.contexts.push(rows_digest(context));
-            }
-            None => groups.push(CellGroup {
-                cells: start..end,
-                contexts: vec![rows_digest(context)],
-            }),
+        match groups.last_mut().filter(|group| group.len() < FEWEST) {
+            Some(group) => group.end = end,
+            None => groups.push(start..end),
         }
         start = end;
     }
     groups
 }
 
-fn is_same_context(one: &ListedRow, other: &ListedRow) -> bool {
-    let (one, other) = (&one.row, &other.row);
+fn is_same_context(one: &Row, other: &Row) -> bool {
     one.keys.compress == other.keys.compress
         && (one.point, one.run) == (other.point, other.run)
         && one.method == other.method
         && one.fixture == other.fixture
-}
-
-/// The digest of the content of a context's rows.
-fn rows_digest(rows: &[ListedRow]) -> Digest {
-    let mut digest = DigestBuilder::new("rows of a context");
-    rows.iter().for_each(|row| {
-        digest.field("row", row.name.0);
-    });
-    digest.finish()
 }

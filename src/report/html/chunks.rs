@@ -1,10 +1,6 @@
 //! Chunks: long texts with their marks, compressed. The page decompresses a chunk when it shows the chunk's texts.
-//!
-//! A chunk is a memo. Neither its content nor its key depends on its place on a page, so a page with other fixtures,
-//! methods or probes reuses the chunks that did not change.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -15,10 +11,8 @@ use flate2::write::DeflateEncoder;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 
-use super::input::{ChunkCache, ContextText, PageContext, PageSession};
-use crate::action::{Digest, memo_key};
+use super::input::{ContextText, PageSession, ReadContext};
 use crate::probe::Probe;
-use crate::report::REPORTS;
 use base::redaction::redact_bytes;
 use base::text::{escape_controls, is_shown_escaped};
 use lexical::facts::{FactFinder, History};
@@ -33,10 +27,7 @@ pub(super) type ProbeName<'a> = (&'a str, &'a str);
 
 /// Finds the facts of a probe in texts.
 #[derive(Debug)]
-pub(super) struct FactMatcher {
-    pub(super) digest: Digest,
-    finders: Vec<(i64, FactFinder)>,
-}
+pub(super) struct FactMatcher(Vec<(i64, FactFinder)>);
 
 impl FactMatcher {
     pub(super) fn new(probe: &Probe) -> FactMatcher {
@@ -44,19 +35,13 @@ impl FactMatcher {
         let superseded = FactFinder::all(&probe.superseded_facts)
             .into_iter()
             .zip((i64::MIN..0).rev());
-        let digest = Digest::hash(json(&(&probe.expected_facts, &probe.superseded_facts)));
-        FactMatcher {
-            digest,
-            finders: expected
-                .chain(superseded)
-                .map(|(finder, number)| (number, finder))
-                .collect(),
-        }
+        let all = expected.chain(superseded);
+        FactMatcher(all.map(|(finder, number)| (number, finder)).collect())
     }
 
     /// The finders of the expected facts, in order.
     pub(super) fn expected(&self) -> impl Iterator<Item = &FactFinder> {
-        self.finders
+        self.0
             .iter()
             .filter(|(number, _)| *number >= 0)
             .map(|(_, finder)| finder)
@@ -68,7 +53,7 @@ impl FactMatcher {
     }
 
     fn marks(&self, text: &FoldedText<'_>) -> Vec<FactMark> {
-        let found = self.finders.iter().flat_map(|(number, finder)| {
+        let found = self.0.iter().flat_map(|(number, finder)| {
             finder
                 .find(&text.folded)
                 .into_iter()
@@ -123,38 +108,12 @@ enum MarkedContext<'t> {
     Opaque { absent: &'static str },
 }
 
-/// The chunks of contexts, in the same order; `None` for a context that is not in the cache.
-pub(super) fn chunk_contexts(
-    contexts: &[(
-        Option<&PageContext<'_>>,
-        BTreeMap<ProbeName<'_>, &FactMatcher>,
-    )],
-    cache: &dyn ChunkCache,
-) -> Vec<Option<String>> {
-    contexts
-        .iter()
-        .map(|(context, matchers)| chunk_context((*context)?, matchers, cache))
-        .collect()
-}
-
-fn chunk_context(
-    context: &PageContext<'_>,
+/// The chunk of a context with the occurrences of these facts; `None` if it is not in the cache.
+pub(super) fn chunk_context(
+    read: &ReadContext<'_>,
     matchers: &BTreeMap<ProbeName<'_>, &FactMatcher>,
-    cache: &dyn ChunkCache,
 ) -> Option<String> {
-    let mut name = memo_key("report context", REPORTS);
-    name.field("context", context.digest.0);
-    for ((fixture, probe), matcher) in matchers {
-        name.field("fixture", fixture)
-            .field("probe", probe)
-            .field("facts", matcher.digest.0);
-    }
-    chunk(cache, name.finish(), || {
-        (context.read)()
-            .map(|text| json(&marked(&text, matchers)))
-            .ok_or(())
-    })
-    .ok()
+    read().map(|text| chunk(&marked(&text, matchers)))
 }
 
 fn marked<'t>(
@@ -193,27 +152,20 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// The chunk of this name from the cache, otherwise one made of `json`: deflated, and in base64, which has no
-/// characters that are special in HTML.
-///
-/// # Errors
-/// The errors of `json`.
-pub(super) fn chunk<E>(
-    cache: &dyn ChunkCache,
-    name: Digest,
-    json: impl FnOnce() -> Result<Vec<u8>, E>,
-) -> Result<String, E> {
-    if let Some(chunk) = cache.get_chunk(&name) {
-        return Ok(chunk);
-    }
-    let chunk = deflate(&json()?);
-    cache.put_chunk(name, &chunk);
-    Ok(chunk)
+/// A chunk: JSON, deflated, and in base64, which has no characters that are special in HTML.
+pub(super) fn chunk(value: &impl Serialize) -> String {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(COMPRESSION_LEVEL));
+    // Writing to a vector cannot fail.
+    let compressed = encoder
+        .write_all(&json(value))
+        .and_then(|()| encoder.finish())
+        .unwrap_or_default();
+    STANDARD.encode(compressed)
 }
 
 /// JSON of texts in the form in which the page shows them: without API keys, and with control characters as visible
 /// escapes.
-pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
+fn json(value: &impl Serialize) -> Vec<u8> {
     let mut json = Vec::new();
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(
         &mut json,
@@ -269,19 +221,6 @@ impl Formatter for VisibleControls {
     }
 }
 
-fn deflate(json: &[u8]) -> String {
-    let mut encoder = DeflateEncoder::new(
-        Vec::with_capacity(json.len() / 4),
-        Compression::new(COMPRESSION_LEVEL),
-    );
-    // Writing to a vector cannot fail.
-    let compressed = encoder
-        .write_all(json)
-        .and_then(|()| encoder.finish())
-        .unwrap_or_default();
-    STANDARD.encode(compressed)
-}
-
 /// Escapes text for elements and quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -317,35 +256,18 @@ struct SessionChunk<'s> {
 pub(super) fn chunk_session(
     session: &PageSession<'_>,
     probes: &[(u32, &str, &FactMatcher)],
-    cache: &dyn ChunkCache,
 ) -> String {
-    let mut name = memo_key("report session", REPORTS);
-    name.field("session", session.digest.0);
-    for (point, probe, matcher) in probes {
-        name.field("point", point.to_le_bytes())
-            .field("probe", probe)
-            .field("facts", matcher.digest.0);
-    }
-    let made = chunk(cache, name.finish(), || {
-        let history = History::new(session.messages);
-        let facts = probes.iter().map(|(point, probe, matcher)| {
-            (
-                *point,
-                *probe,
-                messages_with_facts(session, &history, *point, matcher),
-            )
-        });
-        Ok::<_, Infallible>(json(&SessionChunk {
-            messages: session.messages.iter().map(shown).collect(),
-            start: session.start,
-            points: session.points,
-            facts: facts.collect(),
-        }))
+    let history = History::new(session.messages);
+    let facts = probes.iter().map(|(point, probe, matcher)| {
+        let messages = messages_with_facts(session, &history, *point, matcher);
+        (*point, *probe, messages)
     });
-    match made {
-        Ok(chunk) => chunk,
-        Err(never) => match never {},
-    }
+    chunk(&SessionChunk {
+        messages: session.messages.iter().map(shown).collect(),
+        start: session.start,
+        points: session.points,
+        facts: facts.collect(),
+    })
 }
 
 /// For each expected fact, the messages before a point that state it.
@@ -384,9 +306,7 @@ fn shown(message: &Message) -> (Role, u64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
     use std::io::Read;
-    use std::sync::Mutex;
 
     #[test]
     fn marks_count_utf16_units() {
@@ -397,13 +317,6 @@ mod tests {
         .unwrap();
         let marks = FactMatcher::new(&probe).marks(&FoldedText::new("🦀 Port\n8081, not 8080"));
         assert_eq!(marks, [(0, 3, 9), (1, 8, 4), (-1, 18, 4)]);
-    }
-
-    fn made(text: &str, cache: &dyn ChunkCache) -> String {
-        chunk(cache, Digest::hash(text), || {
-            Ok::<_, Infallible>(json(&text))
-        })
-        .unwrap()
     }
 
     #[test]
@@ -419,7 +332,7 @@ mod tests {
     #[test]
     fn compressed_json_is_read_back_unchanged() {
         let text = "上下文 ".repeat(1000);
-        let compressed = made(&text, &());
+        let compressed = chunk(&text);
         assert!(compressed.len() < 200, "{}", compressed.len());
         let compressed = STANDARD.decode(compressed).unwrap();
         let mut bytes = Vec::new();
@@ -427,23 +340,6 @@ mod tests {
             .read_to_end(&mut bytes)
             .unwrap();
         assert_eq!(serde_json::from_slice::<String>(&bytes).unwrap(), text);
-    }
-
-    #[test]
-    fn a_cached_chunk_is_not_made_again() {
-        struct MapCache(Mutex<BTreeMap<Digest, String>>);
-        impl ChunkCache for MapCache {
-            fn get_chunk(&self, name: &Digest) -> Option<String> {
-                self.0.lock().unwrap().get(name).cloned()
-            }
-            fn put_chunk(&self, name: Digest, _: &str) {
-                self.0.lock().unwrap().insert(name, "cached".to_owned());
-            }
-        }
-        let cache = MapCache(Mutex::default());
-        assert_ne!(made("a", &cache), "cached");
-        assert_eq!(made("a", &cache), "cached");
-        assert_ne!(made("b", &cache), "cached");
     }
 
     #[test]

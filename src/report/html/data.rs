@@ -7,16 +7,15 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
 use super::cells::chunk_cells;
-use super::chunks::{FactMatcher, ProbeName, chunk_contexts, chunk_session, safe_json};
-use super::input::{ContextKey, PageContext, PageFailure, PageInput, PageMethod};
+use super::chunks::{FactMatcher, ProbeName, chunk_context, chunk_session, safe_json};
+use super::input::{ContextKey, PageFailure, PageInput, PageMethod};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::document::Section;
-use crate::results::{FolderError, ListedRow, ScoredRow, Summary};
-use base::threads::both;
+use crate::results::{Row, Summary};
 
 /// The JSON that the script reads as `report`.
 #[derive(Serialize)]
@@ -100,7 +99,7 @@ struct CellTable {
 }
 
 /// The value of a cell in a column; `None` where the row has none.
-type ColumnValue = fn(&ScoredRow, &CellIndices) -> Option<i64>;
+type ColumnValue = fn(&Row, &CellIndices) -> Option<i64>;
 
 /// The columns other than dimensions and facts, by the names that the script uses.
 const COLUMNS: [(&str, ColumnValue); 12] = [
@@ -135,18 +134,15 @@ impl Serialize for CellColumn {
 }
 
 impl CellTable {
-    fn new(rows: &[ListedRow], indices: &[CellIndices]) -> CellTable {
+    fn new(rows: &[Row], indices: &[CellIndices]) -> CellTable {
         let columns = COLUMNS.into_iter().map(|(name, value)| {
-            let values = rows
-                .iter()
-                .zip(indices)
-                .map(|(listed, at)| value(&listed.row, at));
+            let values = rows.iter().zip(indices).map(|(row, at)| value(row, at));
             (name, CellColumn(values.collect()))
         });
         let dimensions = Dimension::ALL.map(|dimension| {
             let scores = rows
                 .iter()
-                .map(|listed| hundredths(listed.row.dimensions.get(&dimension).copied()));
+                .map(|row| hundredths(row.dimensions.get(&dimension).copied()));
             CellColumn(scores.collect())
         });
         CellTable {
@@ -155,7 +151,7 @@ impl CellTable {
             dimensions,
             facts: rows
                 .iter()
-                .map(|listed| listed.row.facts.iter().map(letter).collect())
+                .map(|row| row.facts.iter().map(letter).collect())
                 .collect(),
         }
     }
@@ -163,7 +159,7 @@ impl CellTable {
 
 /// The sum of: 1 if the answer asserts what cannot be known, 2 if it states a superseded fact, and 4 if it names what
 /// does not exist.
-fn flags(row: &ScoredRow) -> i64 {
+fn flags(row: &Row) -> i64 {
     let fabricated = row.fabricated == Some(true);
     i64::from(fabricated)
         + 2 * i64::from(!row.stale_facts.is_empty())
@@ -231,14 +227,14 @@ impl<'a> NameTables<'a> {
             methods,
             ..NameTables::default()
         };
-        for ListedRow { row, .. } in input.rows {
+        for row in input.rows {
             let cell = tables.indices(row, summary_name(input.summary, row));
             tables.cells.push(cell);
         }
         tables
     }
 
-    fn indices(&mut self, row: &'a ScoredRow, method: String) -> CellIndices {
+    fn indices(&mut self, row: &'a Row, method: String) -> CellIndices {
         self.fixtures.insert(&row.fixture);
         self.criteria
             .extend(row.criteria.iter().map(|score| score.criterion.clone()));
@@ -268,7 +264,7 @@ impl<'a> NameTables<'a> {
 
 /// The name of a row's method on the page. It is the name in the summary, which includes the answerer if there are
 /// several; answers of the book that is not tested get a name of their own.
-fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
+fn summary_name(summary: &Summary, row: &Row) -> String {
     let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
     let name = if summary.methods.get(&with_answerer).is_some() {
         with_answerer
@@ -289,7 +285,7 @@ fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
 }
 
 /// All data elements of the page.
-pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
+pub(super) fn elements(input: &PageInput<'_>) -> String {
     let bank: BTreeMap<(&str, &str), &Probe> = input
         .banks
         .iter()
@@ -315,11 +311,8 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
         .map(|cell| matchers.get(cell.probe).and_then(Option::as_ref))
         .collect();
     let contexts = contexts(input, &tables, &matchers);
-    let (cells, contexts) = both(
-        || chunk_cells(input.rows, input.read_rows, &row_matchers, input.chunks),
-        || chunk_contexts(&contexts, input.chunks),
-    );
-    let (first_cells, cells): (Vec<usize>, Vec<String>) = cells?.into_iter().unzip();
+    let cells = chunk_cells(input.rows, &row_matchers);
+    let (first_cells, cells): (Vec<usize>, Vec<String>) = cells.into_iter().unzip();
     let page_probes =
         tables
             .probes
@@ -355,27 +348,22 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, FolderError> {
             );
         }
     }
-    Ok(html)
+    html
 }
 
-/// Each context with the facts to mark in it, by probe.
-fn contexts<'a>(
-    input: &'a PageInput<'a>,
-    tables: &NameTables<'a>,
-    matchers: &'a [Option<FactMatcher>],
-) -> Vec<(
-    Option<&'a PageContext<'a>>,
-    BTreeMap<ProbeName<'a>, &'a FactMatcher>,
-)> {
+/// The chunk of each context, with the facts of its probes; `None` if it is not in the cache.
+fn contexts(
+    input: &PageInput<'_>,
+    tables: &NameTables<'_>,
+    matchers: &[Option<FactMatcher>],
+) -> Vec<Option<String>> {
     let contexts = tables.contexts.iter().map(|(key, probes)| {
         let named = probes.iter().filter_map(|at| {
-            tables
-                .probes
-                .get_index(*at)
-                .zip(matchers.get(*at)?.as_ref())
+            let (&(fixture, _, id), _) = tables.probes.get_index(*at)?;
+            Some(((fixture, id), matchers.get(*at)?.as_ref()?))
         });
-        let matchers = named.map(|((&(fixture, _, id), _), matcher)| ((fixture, id), matcher));
-        (input.contexts.get(key), matchers.collect())
+        let matchers: BTreeMap<ProbeName<'_>, &FactMatcher> = named.collect();
+        chunk_context(input.contexts.get(key)?, &matchers)
     });
     contexts.collect()
 }
@@ -395,11 +383,7 @@ fn sessions(
         let probes: Vec<_> = probes
             .filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?)))
             .collect();
-        Some(chunk_session(
-            input.sessions.get(fixture)?,
-            &probes,
-            input.chunks,
-        ))
+        Some(chunk_session(input.sessions.get(fixture)?, &probes))
     });
     chunks.collect()
 }

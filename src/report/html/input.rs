@@ -1,12 +1,11 @@
 //! The input of the page, and the parts of it that come from a results folder.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::action::{ActionKey, Digest};
+use crate::action::ActionKey;
 use crate::judge::Rubric;
 use crate::plan::{Blame, FailedAction};
 use crate::probe::Probe;
@@ -17,9 +16,7 @@ use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
 use crate::report::screen::main_table;
 use crate::report::translation::{Translation, translation};
-use crate::results::{
-    Design, FolderError, ListedRow, Manifest, MethodSummary, ModelInfo, Row, Summary,
-};
+use crate::results::{Design, Manifest, MethodSummary, ModelInfo, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
 
@@ -43,13 +40,10 @@ pub struct PageInput<'a> {
     pub rubric: &'a Rubric,
     /// The probes of each fixture. A row whose probe is missing is shown without question and facts.
     pub banks: BTreeMap<&'a str, &'a [Probe]>,
-    pub rows: &'a [ListedRow],
-    /// Reads rows with their texts, by position in `rows`.
-    pub read_rows: &'a ReadRows<'a>,
+    pub rows: &'a [Row],
     pub summary: &'a Summary,
     /// The contexts that are still in the cache; other contexts are shown as pruned.
-    pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
-    pub chunks: &'a (dyn ChunkCache + Sync),
+    pub contexts: BTreeMap<ContextKey, ReadContext<'a>>,
     pub failures: Vec<PageFailure>,
     /// The sessions that did not change since the run.
     pub sessions: BTreeMap<&'a str, PageSession<'a>>,
@@ -57,41 +51,16 @@ pub struct PageInput<'a> {
     pub pairs: Vec<(String, String)>,
 }
 
-/// Keeps the chunks of earlier pages, because compression is most of the work.
-pub trait ChunkCache {
-    fn get_chunk(&self, name: &Digest) -> Option<String>;
-
-    /// Stores a chunk. A cache that can only be read stores nothing.
-    fn put_chunk(&self, _name: Digest, _chunk: &str) {}
-}
-
-impl ChunkCache for () {
-    fn get_chunk(&self, _: &Digest) -> Option<String> {
-        None
-    }
-}
-
-/// Reads rows with their texts.
-pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, FolderError> + Sync + 'a;
-
 /// The key of a context's compression, its method and its point. The key of the compression alone does not identify a
 /// context, because what is kept verbatim depends on method and point and is not part of the compression.
 pub type ContextKey = (ActionKey, String, u32);
 
-/// A compressed context, read only if the cache has no chunk of it.
-#[derive(Clone)]
-pub struct PageContext<'a> {
-    /// The digest of its content.
-    pub digest: Digest,
-    /// `None` if it is missing or damaged.
-    pub read: Rc<dyn Fn() -> Option<ContextText> + 'a>,
-}
+/// Reads a compressed context, because all of them may need too much memory; `None` if it is missing or damaged.
+pub type ReadContext<'a> = Rc<dyn Fn() -> Option<ContextText> + 'a>;
 
 /// A session, shown as a timeline.
 #[derive(Clone, Copy)]
 pub struct PageSession<'a> {
-    /// The digest of transcript and points.
-    pub digest: Digest,
     pub messages: &'a [Message],
     /// The index of the first message that a compression replaces.
     pub start: usize,
@@ -141,8 +110,7 @@ impl<'a> PageInput<'a> {
         manifest: &'a Manifest,
         summary: &'a Summary,
         rubric: &'a Rubric,
-        rows: &'a [ListedRow],
-        read_rows: &'a ReadRows<'a>,
+        rows: &'a [Row],
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale.of_report());
@@ -166,10 +134,8 @@ impl<'a> PageInput<'a> {
             rubric,
             banks: BTreeMap::new(),
             rows,
-            read_rows,
             summary,
             contexts: BTreeMap::new(),
-            chunks: &(),
             failures: manifest.failures.iter().map(failure).collect(),
             sessions: BTreeMap::new(),
             pairs: Vec::new(),
@@ -185,7 +151,7 @@ fn overview(summary: &Summary, manifest: &Manifest) -> Option<Section> {
     Section::new("overview", title, [Block::Table(table)]).filter(|_| has_answers(&manifest.design))
 }
 
-fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(String, String)> {
+fn facts(manifest: &Manifest, rows: &[Row], tr: &Translation) -> Vec<(String, String)> {
     let design = &manifest.design;
     let mut facts = vec![
         (tr.fixtures, design.fixtures.len().to_string()),

@@ -14,11 +14,10 @@ mod input;
 mod observed;
 
 pub use input::{
-    ChunkCache, ContextKey, ContextText, PageContext, PageFailure, PageInput, PageMethod,
-    PageSession, ReadRows, ScaleAnchor,
+    ContextKey, ContextText, PageFailure, PageInput, PageMethod, PageSession, ReadContext,
+    ScaleAnchor,
 };
 
-use crate::results::FolderError;
 use base::locale::Locale;
 pub(super) use chunks::escape;
 use document::{GROUND, compact, fill, head, nonce};
@@ -60,15 +59,12 @@ fn translation(locale: Locale) -> &'static str {
 }
 
 /// The page.
-///
-/// # Errors
-/// A row that cannot be read.
-pub fn render(input: &PageInput<'_>) -> Result<String, FolderError> {
+pub fn render(input: &PageInput<'_>) -> String {
     let (style, script) = (
         compact(&STYLES),
         format!("'use strict';\n(() => {{\n{}}})();", compact(&SCRIPTS)),
     );
-    let data = data::elements(input)?;
+    let data = data::elements(input);
     let texts = format!(
         "<script type=\"application/json\" id=\"texts\">{}</script>",
         translation(input.locale)
@@ -88,7 +84,7 @@ pub fn render(input: &PageInput<'_>) -> Result<String, FolderError> {
     );
     let title = format!("{} · {title}", escape(input.label));
     let sources = format!("script-src 'nonce-{nonce}'; ");
-    let page = fill(
+    fill(
         TEMPLATE,
         &[
             ("head", &head(language, &title, &nonce, &sources, &style)),
@@ -98,8 +94,7 @@ pub fn render(input: &PageInput<'_>) -> Result<String, FolderError> {
             ("data", &data),
             ("script", &script),
         ],
-    );
-    Ok(page)
+    )
 }
 
 #[cfg(test)]

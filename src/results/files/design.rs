@@ -220,7 +220,7 @@ impl Design {
     }
 
     /// Whether scores and verdicts include this row: an answerer that may search gives two answers to each question.
-    pub fn is_tested<T>(&self, row: &Row<T>) -> bool {
+    pub fn is_tested(&self, row: &Row) -> bool {
         row.open_book.is_some() == self.tests_open_book(&row.method, row.closed_answerer())
     }
 

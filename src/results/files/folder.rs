@@ -1,7 +1,6 @@
 //! The folder of a result set and its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use super::FolderError;
 use super::label::Label;
-use super::lines::{FEW, LinesFile, ListedRow, Rows};
+use super::lines::{FEW, LinesFile, Rows};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::{ContextRow, PlantedRow, Row};
 use crate::action::ActionKey;
@@ -231,7 +230,7 @@ impl ResultsFolder {
         if has_ended || !self.has_rows() {
             return Ok(keys);
         }
-        for row in self.rows()?.scored() {
+        for row in self.rows()? {
             let known = row?.keys;
             keys.extend([known.compress, known.answer, known.judge]);
         }
@@ -307,28 +306,15 @@ impl ResultsFolder {
     ///
     /// # Errors
     /// The file is missing, or a line is not a row.
-    pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, FolderError> {
-        let rows: Vec<ListedRow> = (self.rows()?.listed())
-            .take(FEW + 1)
-            .collect::<Result<_, _>>()?;
+    pub fn few_rows(&self) -> Result<Option<Vec<Row>>, FolderError> {
+        let rows: Vec<Row> = self.rows()?.take(FEW + 1).collect::<Result<_, _>>()?;
         Ok(Some(rows).filter(|rows| rows.len() <= FEW))
     }
 
-    /// The rows at these places of `cells.jsonl`, counted from 0.
+    /// The rows at these places of `cells.jsonl`, counted from 0. The file is read once, up to the last of them.
     ///
     /// # Errors
     /// The file is missing, or a line is not a row.
-    pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, FolderError> {
-        self.rows()?
-            .behind(places.start)?
-            .take(places.len())
-            .collect()
-    }
-
-    /// The rows at these places, by place. The file is read once, up to the last of them.
-    ///
-    /// # Errors
-    /// As `rows_at`.
     pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, FolderError> {
         let (mut rows, mut next, mut by_place) = (self.rows()?, 0, BTreeMap::new());
         for place in places {

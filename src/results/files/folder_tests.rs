@@ -113,7 +113,7 @@ fn rows_that_cannot_be_read_are_one_error_and_hide_no_keys() {
     let path = folder.file(names::CELLS);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, [&whole[..], b"\xff\n"].concat()).unwrap();
-    let rows = folder.rows().unwrap().scored().take(9);
+    let rows = folder.rows().unwrap().take(9);
     let faults = rows.filter(Result::is_err).count();
     assert_eq!(faults, 1, "it is said once, and then the file is over");
     assert!(folder.known_keys().is_err());

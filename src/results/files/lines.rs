@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use memchr::memchr_iter;
 
 use super::FolderError;
-use super::row::{Row, ScoredRow};
-use crate::action::Digest;
+use super::row::Row;
 use base::files::{self, FileError};
 use base::guarded;
 use base::redaction::redact_bytes;
@@ -133,29 +132,6 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 }
 
-/// A row with the digest of its line, which identifies everything in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListedRow {
-    /// The row, without its long texts.
-    pub row: ScoredRow,
-    /// The digest of the line.
-    pub name: Digest,
-}
-
-impl ListedRow {
-    /// Parses a line.
-    ///
-    /// # Errors
-    /// The line is not a row.
-    pub fn read(line: &str) -> serde_json::Result<ListedRow> {
-        let line = line.trim_end_matches('\n');
-        Ok(ListedRow {
-            row: serde_json::from_str(line)?,
-            name: Digest::hash(line),
-        })
-    }
-}
-
 /// The rows of a file, one at a time. A last line that a crash cut short is skipped.
 pub struct Rows {
     path: PathBuf,
@@ -204,35 +180,6 @@ impl Rows {
         Ok(self.buffer.ends_with('\n'))
     }
 
-    fn next_as<T>(
-        &mut self,
-        read: impl FnOnce(&str) -> serde_json::Result<T>,
-    ) -> Option<Result<T, FolderError>> {
-        match self.read_line() {
-            Ok(false) => None,
-            Ok(true) => Some(read(&self.buffer).map_err(|source| FolderError::Row {
-                path: self.path.clone(),
-                line: self.line,
-                source,
-            })),
-            Err(error) => {
-                // A broken file says the same at each further try.
-                self.reader = Box::new(std::io::empty());
-                Some(Err(error.into()))
-            }
-        }
-    }
-
-    /// The remaining rows, without their long texts.
-    pub fn scored(mut self) -> impl Iterator<Item = Result<ScoredRow, FolderError>> {
-        std::iter::from_fn(move || self.next_as(|line| serde_json::from_str(line)))
-    }
-
-    /// The remaining rows with the digests of their lines.
-    pub fn listed(mut self) -> impl Iterator<Item = Result<ListedRow, FolderError>> {
-        std::iter::from_fn(move || self.next_as(ListedRow::read))
-    }
-
     /// The rows after the next `lines` rows, which are skipped.
     ///
     /// # Errors
@@ -249,6 +196,22 @@ impl Iterator for Rows {
     type Item = Result<Row, FolderError>;
 
     fn next(&mut self) -> Option<Result<Row, FolderError>> {
-        self.next_as(|line| serde_json::from_str(line))
+        match self.read_line() {
+            Ok(false) => None,
+            Ok(true) => {
+                Some(
+                    serde_json::from_str(&self.buffer).map_err(|source| FolderError::Row {
+                        path: self.path.clone(),
+                        line: self.line,
+                        source,
+                    }),
+                )
+            }
+            Err(error) => {
+                // A broken file says the same at each further try.
+                self.reader = Box::new(std::io::empty());
+                Some(Err(error.into()))
+            }
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, CellCoordinate, Digest};
 use crate::judge::{CriterionScore, Dimension};
@@ -18,11 +17,9 @@ use sessions::transcript::Point;
 /// The version of the code that makes rows. Raised when a row of the same outputs would change.
 pub const ROWS: u16 = 17;
 
-/// One judged cell. Flat, with unrounded numbers; unknown values are null. `T` is the type of long texts: `String`, or
-/// [`Unread`].
+/// One judged cell. Flat, with unrounded numbers; unknown values are null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
-pub struct Row<T = String> {
+pub struct Row {
     /// The fixture's name.
     pub fixture: String,
     /// The compression point, from 1.
@@ -37,7 +34,7 @@ pub struct Row<T = String> {
     #[serde(rename = "type")]
     pub kind: ProbeType,
     /// The question as it was asked.
-    pub question: T,
+    pub question: String,
     /// The name of the answerer.
     pub answerer: String,
     /// The name of the judge.
@@ -49,7 +46,7 @@ pub struct Row<T = String> {
     /// The keys of the actions that the cell was made from.
     pub keys: RowKeys,
     /// Each criterion that applied, with its score and the judge's reason.
-    pub criteria: Vec<CriterionScore<T>>,
+    pub criteria: Vec<CriterionScore>,
     /// Scores of the dimensions measured, 0 to 5.
     pub dimensions: BTreeMap<Dimension, f64>,
     /// Mean of the dimensions; for display only.
@@ -95,21 +92,20 @@ pub struct Row<T = String> {
     pub truncated: bool,
     /// The answerer's searches; null if it could not search.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_book: Option<OpenBook<T>>,
+    pub open_book: Option<OpenBook>,
     /// The answer as it was graded.
-    pub answer: T,
+    pub answer: String,
 }
 
 /// What an open-book answer got besides its context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
-pub struct OpenBook<T = String> {
+pub struct OpenBook {
     /// The answerer that answers the same questions without a search.
     pub closed: String,
     /// The actions before the answering one: earlier steps, and searches by a program.
     pub steps: Vec<RowStep>,
     /// The searches, in order.
-    pub searches: Vec<RowSearch<T>>,
+    pub searches: Vec<RowSearch>,
     /// Tokens of everything that they returned.
     pub tokens: u64,
     /// Whether a message with a fact that the context lost was among the results; null if nothing was lost, there was
@@ -130,17 +126,16 @@ pub struct RowStep {
 
 /// A search that an answerer asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
-pub struct RowSearch<T = String> {
+pub struct RowSearch {
     /// The words searched for; empty if the request for the search was malformed.
-    pub query: T,
+    pub query: String,
     /// The indices of the messages that were returned, best first.
     pub messages: Vec<usize>,
     /// The text that the answerer got: excerpts, or why there was no search.
-    pub returned: T,
+    pub returned: String,
 }
 
-impl<T> Row<T> {
+impl Row {
     /// Where its judgement is in the matrix.
     pub fn place(&self) -> CellCoordinate {
         CellCoordinate {
@@ -186,19 +181,6 @@ impl<T> Row<T> {
         self.open_book
             .as_ref()
             .map_or(self.answerer.as_str(), |open| open.closed.as_str())
-    }
-}
-
-/// A row without its long texts (question, answer and reasons, which are most of it): what figures need.
-pub type ScoredRow = Row<Unread>;
-
-/// A text that was skipped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unread;
-
-impl<'de> Deserialize<'de> for Unread {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unread, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Unread)
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    fn new<T>(open: &OpenBook<T>) -> Reach {
+    fn new(open: &OpenBook) -> Reach {
         let searches = open.searches.len() as u64;
         Reach {
             searches,
@@ -115,7 +115,7 @@ impl Reach {
 }
 
 impl MeasuredAnswer {
-    pub(crate) fn from_row<T>(at: AnswerAt, row: &Row<T>) -> MeasuredAnswer {
+    pub(crate) fn from_row(at: AnswerAt, row: &Row) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
             facts: row.facts.clone(),

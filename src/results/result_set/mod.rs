@@ -78,7 +78,7 @@ pub struct ProbePlace {
 
 impl ProbePlace {
     /// The probe of a row.
-    pub fn of_row<T>(row: &Row<T>) -> ProbePlace {
+    pub fn of_row(row: &Row) -> ProbePlace {
         ProbePlace {
             fixture: row.fixture.clone(),
             point: row.point,
@@ -148,7 +148,7 @@ impl ResultSet {
     /// # Errors
     /// As [`ResultSet::read`].
     pub fn read_as(folder: &ResultsFolder, manifest: Manifest) -> Result<ResultSet, FolderError> {
-        ResultSet::gather(manifest, folder.rows()?.scored())?.with_compressions(folder)
+        ResultSet::gather(manifest, folder.rows()?)?.with_compressions(folder)
     }
 
     /// Adds the compressions of the same folder.
@@ -268,9 +268,9 @@ impl ResultSet {
     ///
     /// # Errors
     /// The first row that is an error, or that does not belong to the manifest.
-    pub fn gather<T>(
+    pub fn gather(
         manifest: Manifest,
-        rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, FolderError>>,
+        rows: impl IntoIterator<Item = Result<impl Borrow<Row>, FolderError>>,
     ) -> Result<ResultSet, FolderError> {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
@@ -520,12 +520,7 @@ impl RowTotals {
         }
     }
 
-    fn add<T>(
-        &mut self,
-        index: &DesignIndex<'_>,
-        place: usize,
-        row: &Row<T>,
-    ) -> Result<(), FolderError> {
+    fn add(&mut self, index: &DesignIndex<'_>, place: usize, row: &Row) -> Result<(), FolderError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(index.grade(at, judge, place, row));
         // the grades of an answer mostly follow one another, and all of them say the same about it
@@ -650,7 +645,7 @@ impl<'m> DesignIndex<'m> {
         }
     }
 
-    fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), FolderError> {
+    fn place(&self, row: &Row) -> Result<(AnswerAt, usize), FolderError> {
         let Some(variant) = self
             .variants
             .get(&(row.method.as_str(), row.closed_answerer()))
@@ -694,7 +689,7 @@ impl<'m> DesignIndex<'m> {
     }
 
     /// The grade in a row, which has this place among all rows.
-    fn grade<T>(&self, at: AnswerAt, judge: usize, place: usize, row: &Row<T>) -> Grade {
+    fn grade(&self, at: AnswerAt, judge: usize, place: usize, row: &Row) -> Grade {
         Grade {
             at,
             judge_n: row.judge_n,
@@ -713,7 +708,7 @@ impl<'m> DesignIndex<'m> {
 
     /// The points of the criteria, by their places in the rubric. Rows mostly have the order of the rubric, so the
     /// search for each criterion begins after the one before it.
-    fn points<T>(&self, row: &Row<T>) -> Vec<(u16, u8)> {
+    fn points(&self, row: &Row) -> Vec<(u16, u8)> {
         let mut known = self.criteria.iter().zip(0u16..).cycle();
         let mut points = Vec::with_capacity(row.criteria.len());
         for scored in &row.criteria {

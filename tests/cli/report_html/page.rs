@@ -1,10 +1,8 @@
 //! The bytes of the page, without a browser.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
-use compeval::action::Digest;
-use compeval::report::html::{ChunkCache, PageInput, ScaleAnchor};
+use compeval::report::html::ScaleAnchor;
 
 use super::browser::INJECTION;
 use super::sample::{Sample, SampleOptions, render};
@@ -117,74 +115,6 @@ fn a_page_is_made_from_a_results_folder() {
     assert!(!made.notes.is_empty() && !made.facts.is_empty());
     let page = render(&made);
     assert!(!page.contains("2026-01-01"), "no time is shown");
-}
-
-/// Chunks by their keys, and how many were made.
-#[derive(Default)]
-struct CountedChunks {
-    chunks: Mutex<BTreeMap<Digest, String>>,
-    made: Mutex<usize>,
-}
-
-impl CountedChunks {
-    /// How many chunks had to be made for a page.
-    fn made_for(&self, input: PageInput<'_>) -> usize {
-        *self.made.lock().expect("no thread panicked") = 0;
-        render(&PageInput {
-            chunks: self,
-            ..input
-        });
-        *self.made.lock().expect("no thread panicked")
-    }
-}
-
-impl ChunkCache for CountedChunks {
-    fn get_chunk(&self, name: &Digest) -> Option<String> {
-        self.chunks
-            .lock()
-            .expect("no thread panicked")
-            .get(name)
-            .cloned()
-    }
-
-    fn put_chunk(&self, name: Digest, chunk: &str) {
-        self.chunks
-            .lock()
-            .expect("no thread panicked")
-            .insert(name, chunk.to_owned());
-        *self.made.lock().expect("no thread panicked") += 1;
-    }
-}
-
-#[test]
-fn a_chunk_is_reused_wherever_its_cells_stand() {
-    let sample = Sample::new(&SampleOptions::default());
-    let chunks = CountedChunks::default();
-    let all = chunks.made_for(sample.input());
-    assert!(all > 150, "{all}");
-    assert_eq!(chunks.made_for(sample.input()), 0);
-    let fixture = sample
-        .rows
-        .iter()
-        .take_while(|listed| listed.row.fixture == sample.rows[0].row.fixture)
-        .count();
-    // Without the first contexts, without the first fixtures. Where a chunk ends depends on digests, so after one cut it
-    // takes longer than after another until chunks end where they did: the bound is for a cut on average.
-    let cuts = [8, 16, 24, 32, 40, fixture, 2 * fixture, 3 * fixture];
-    let made = cuts.map(|left_out| {
-        let input = sample.input();
-        let read_rows = |places: std::ops::Range<usize>| {
-            (input.read_rows)(places.start + left_out..places.end + left_out)
-        };
-        let input = PageInput {
-            rows: &input.rows[left_out..],
-            read_rows: &read_rows,
-            ..input.clone()
-        };
-        chunks.made_for(input)
-    });
-    assert!(made.iter().all(|made| *made >= 1), "{made:?}");
-    assert!(made.iter().sum::<usize>() <= 3 * cuts.len(), "{made:?}");
 }
 
 #[test]

@@ -9,13 +9,13 @@ use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageContext, PageFailure, PageInput, PageMethod, PageSession,
-    ReadRows, ScaleAnchor,
+    self, ContextKey, ContextText, PageFailure, PageInput, PageMethod, PageSession, ReadContext,
+    ScaleAnchor,
 };
 use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
-    ComparisonScope, Design, FixtureInfo, ListedRow, Manifest, MethodInfo, ModelInfo, ProbeInfo,
-    ResultSet, Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
+    ComparisonScope, Design, FixtureInfo, Manifest, MethodInfo, ModelInfo, ProbeInfo, ResultSet,
+    Row, RubricInfo, Side, Summary, TextEdit, compare, summarize,
 };
 use models::Settings;
 use sessions::transcript::{Message, Role};
@@ -75,8 +75,7 @@ pub(crate) struct Sample {
     injection: &'static str,
     label: String,
     banks: BTreeMap<String, Vec<Probe>>,
-    pub(crate) rows: Vec<ListedRow>,
-    read_rows: Box<ReadRows<'static>>,
+    pub(crate) rows: Vec<Row>,
     summary: Summary,
     manifest: Manifest,
     pub(crate) contexts: BTreeMap<ContextKey, ContextText>,
@@ -123,7 +122,6 @@ impl Session {
 
     fn of_page(&self) -> PageSession<'_> {
         PageSession {
-            digest: Digest::hash("session"),
             messages: &self.messages,
             start: 0,
             points: &self.points,
@@ -143,19 +141,12 @@ impl Xorshift {
     }
 }
 
-fn listed(row: &Row) -> ListedRow {
-    ListedRow::read(&serde_json::to_string(row).expect("a row")).expect("what was just written")
-}
-
-fn page_context(text: &ContextText) -> PageContext<'_> {
-    PageContext {
-        digest: Digest::hash(format!("{text:?}")),
-        read: Rc::new(|| Some(text.clone())),
-    }
+fn read_context(text: &ContextText) -> ReadContext<'_> {
+    Rc::new(|| Some(text.clone()))
 }
 
 pub(crate) fn render(input: &PageInput<'_>) -> String {
-    html::render(input).expect("rows at hand")
+    html::render(input)
 }
 
 impl Sample {
@@ -199,8 +190,7 @@ impl Sample {
                 .map(|(name, bank)| (name.clone(), Session::new(bank, options)))
                 .collect(),
             banks,
-            rows: rows.iter().map(listed).collect(),
-            read_rows: Box::new(move |range| Ok(rows[range].to_vec())),
+            rows,
             summary,
             manifest: now.manifest.clone(),
             contexts,
@@ -214,7 +204,6 @@ impl Sample {
             &self.summary,
             Rubric::built_in(self.locale),
             &self.rows,
-            &*self.read_rows,
         )
     }
 
@@ -271,14 +260,12 @@ impl Sample {
                 .map(|(name, probes)| (name.as_str(), probes.as_slice()))
                 .collect(),
             rows: &self.rows,
-            read_rows: &*self.read_rows,
             summary: &self.summary,
             contexts: self
                 .contexts
                 .iter()
-                .map(|(place, text)| (place.clone(), page_context(text)))
+                .map(|(place, text)| (place.clone(), read_context(text)))
                 .collect(),
-            chunks: &(),
             failures: self.failures(),
             sessions: self
                 .sessions
