@@ -227,18 +227,10 @@ impl MethodSummary {
 pub struct Cycle {
     /// The number of the point, from 1.
     pub cycle: u32,
-    /// Probes asked there.
-    pub probes: usize,
-    /// The level of `overall` on these probes.
+    /// The level of `overall` on its probes.
     pub overall: ScoreEstimate,
-    /// The level of each dimension measured on them.
-    pub dimensions: ScoreEstimates,
     /// Share of expected facts in the context.
     pub fact_survival: Option<f64>,
-    /// Tokens of a context.
-    pub context_tokens: Option<f64>,
-    /// 1 − context tokens / replaced tokens.
-    pub compression_ratio: Option<f64>,
 }
 
 impl Summary {
@@ -399,20 +391,10 @@ impl SummaryBuilder<'_> {
     }
 
     fn by_cycle(&self, variant: usize) -> Vec<Cycle> {
-        let cycles = self.groups.by_cycle.iter().map(|(point, part)| {
-            let (runs, answers) = (
-                part.runs(variant),
-                Answers::new(self.set, variant, &part.kept),
-            );
-            Cycle {
-                cycle: *point,
-                probes: part.kept.len(),
-                overall: overall_level(&runs),
-                dimensions: dimension_levels(&runs),
-                fact_survival: answers.fact_survival(),
-                context_tokens: answers.context_tokens().map(|tokens| tokens.center),
-                compression_ratio: answers.compression_ratio(),
-            }
+        let cycles = self.groups.by_cycle.iter().map(|(point, part)| Cycle {
+            cycle: *point,
+            overall: overall_level(&part.runs(variant)),
+            fact_survival: Answers::new(self.set, variant, &part.kept).fact_survival(),
         });
         cycles.collect()
     }

@@ -24,7 +24,6 @@ const BY_NAME: &[&str] = &[
     "by_length",
     "noise",
     "variance_shares",
-    "alpha_by_dimension",
     "repeats",
     "survival_by_heading",
 ];

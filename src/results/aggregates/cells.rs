@@ -1,11 +1,11 @@
-//! Cells judged, failed and missing, and whose fault it was.
+//! Cells judged, failed and missing.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::StageName;
-use crate::plan::{Blame, FailedAction};
+use crate::plan::FailedAction;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::equal_range;
 use models::ErrorClass;
@@ -17,8 +17,6 @@ pub struct CellCounts {
     pub judged: u64,
     /// Without a grade because something failed.
     pub failed: u64,
-    /// Of these, how many are the method's own fault.
-    pub failed_by_method: u64,
     /// Without a grade for another reason: never reached, or held back.
     pub missing: u64,
     /// Graded, but from a context in which nothing was compressed; no figure of the method includes them.
@@ -57,16 +55,10 @@ pub(crate) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
             .map(|grades| equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)));
         let lacking =
             per_cell.saturating_sub(graded.iter().map(|grades| grades.len() as u64).sum());
-        match (lacking > 0)
-            .then(|| cause(set, &failures, variant, probe, run))
-            .flatten()
-        {
-            Some(Blame::Method) => {
-                counts.failed += lacking;
-                counts.failed_by_method += lacking;
-            }
-            Some(Blame::Infrastructure) => counts.failed += lacking,
-            None => counts.missing += lacking,
+        if lacking > 0 && is_failed(set, &failures, variant, probe, run) {
+            counts.failed += lacking;
+        } else {
+            counts.missing += lacking;
         }
     }
     counts
@@ -113,46 +105,44 @@ fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     failures
 }
 
-/// Why a cell has no grade; `None` if no failure explains it. A failed compression explains all cells below it. If one
-/// compression serves all runs, it failed in all of them, although it is listed once. A method's own failure takes
-/// precedence.
-fn cause(
+/// Whether a failure explains that a cell has no grade. A failed compression explains all cells below it. If one
+/// compression serves all runs, it failed in all of them, although it is listed once.
+fn is_failed(
     set: &ResultSet,
     failures: &Failures<'_>,
     variant: usize,
     probe: usize,
     run: u32,
-) -> Option<Blame> {
-    let (method, variant, probe) = (
-        set.method(variant)?,
-        set.variants.get(variant)?,
-        set.probes.get(probe)?,
+) -> bool {
+    let place = (
+        set.method(variant),
+        set.variants.get(variant),
+        set.probes.get(probe),
     );
-    let hits = failures
-        .get(set.fixture_name(probe.fixture)?)?
-        .iter()
-        .filter(|failure| {
-            let Some(at) = failure.place.recorded_cell() else {
-                return false;
-            };
-            let is_compression = at.probe.is_none();
-            let same_run = at.run == run || (is_compression && method.deterministic);
-            let same_point = if is_compression {
-                at.point.0 <= probe.point
-            } else {
-                at.point.0 == probe.point
-            };
-            let same_probe = at.probe.as_deref().is_none_or(|id| id == probe.id);
-            let same_answerer = at
-                .answerer
-                .as_deref()
-                .is_none_or(|name| name == variant.answerer);
-            same_run && same_point && same_probe && same_answerer
-        });
-    let blames: Vec<Blame> = hits.map(|failure| failure.blame).collect();
-    blames
-        .iter()
-        .find(|blame| **blame == Blame::Method)
-        .or(blames.first())
-        .copied()
+    let (Some(method), Some(variant), Some(probe)) = place else {
+        return false;
+    };
+    let fixture = set.fixture_name(probe.fixture);
+    let mut own = fixture
+        .and_then(|name| failures.get(name))
+        .into_iter()
+        .flatten();
+    own.any(|failure| {
+        let Some(at) = failure.place.recorded_cell() else {
+            return false;
+        };
+        let is_compression = at.probe.is_none();
+        let same_run = at.run == run || (is_compression && method.deterministic);
+        let same_point = if is_compression {
+            at.point.0 <= probe.point
+        } else {
+            at.point.0 == probe.point
+        };
+        let same_probe = at.probe.as_deref().is_none_or(|id| id == probe.id);
+        let same_answerer = at
+            .answerer
+            .as_deref()
+            .is_none_or(|name| name == variant.answerer);
+        same_run && same_point && same_probe && same_answerer
+    })
 }

@@ -7,30 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::Answers;
 use super::shares::{self, Overclaim, Share};
 use crate::action::StageName;
-use crate::measure::{ContextShares, FactClass, share};
+use crate::measure::{ContextShares, share};
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
 use stats::Interval;
-
-/// The numbers of expected facts of all answers, by outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FactCounts {
-    /// Facts in the context and in the answer.
-    pub answered: u64,
-    /// Facts in the context that the answerer missed.
-    pub missed: u64,
-    /// Facts that were lost in compression.
-    pub lost: u64,
-    /// Facts in the answer that are neither literally in the context nor were found by searching.
-    pub answered_elsewhere: u64,
-    /// Facts in the answer that are not in the context but were found by searching.
-    pub found_by_search: u64,
-    /// Facts in the answer, if the context cannot be read.
-    pub unreadable_answered: u64,
-    /// Facts that are not in the answer, if the context cannot be read.
-    pub unreadable_missed: u64,
-}
 
 /// What contexts keep, and what they cost. Means are taken within each fixture, then over fixtures; for context tokens
 /// the mean over fixtures is the geometric one.
@@ -42,8 +23,6 @@ pub struct Economy {
     pub context_tokens: Option<f64>,
     /// The interval of these tokens for other sessions like these.
     pub context_tokens_ci95: Option<Interval>,
-    /// Tokens of the messages that a context replaces.
-    pub replaced_tokens: Option<f64>,
     /// The share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
     /// The share of expected facts that occur in the summary; null where contexts are nothing but a summary.
@@ -55,10 +34,6 @@ pub struct Economy {
     pub constraints_kept: Option<f64>,
     /// `fact_survival` without the facts that the floor method answers, too; null without a floor method.
     pub fact_survival_lift: Option<f64>,
-    /// Expected facts by outcome.
-    pub facts: FactCounts,
-    /// The share of expected facts that occur in the answer.
-    pub answered_share: Option<f64>,
     /// Tokens of a question, failures asked again with the whole transcript; null where sizes are unknown.
     pub tokens_per_question: Option<f64>,
     /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
@@ -68,8 +43,6 @@ pub struct Economy {
     pub overclaim: Option<Overclaim>,
     /// The share of answers to unanswerable probes that assert something.
     pub fabrication: Share,
-    /// Names in answers that occur nowhere in the transcript, per hundred answers.
-    pub invented_per_100: Option<f64>,
     /// Superseded facts stated as current, in all answers.
     pub stale_facts: u64,
     /// What the method's distinct actions cost when they were executed, in dollars, by stage; null where a price is
@@ -102,20 +75,16 @@ impl Economy {
             compression_ratio: answers.compression_ratio(),
             context_tokens: tokens.map(|tokens| tokens.center),
             context_tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
-            replaced_tokens: answers.mean(|m| m.replaced_tokens.map(|tokens| tokens as f64)),
             fact_survival: answers.fact_survival(),
             summary_survival: answers.mean(|m| m.summary_survival),
             in_context: in_context(answers),
             constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
             fact_survival_lift: guessable
                 .and_then(|guessable| answers.mean(|m| lift(m, guessable))),
-            facts: FactCounts::from_answers(answers),
-            answered_share: answers.mean(|m| share(m.facts.iter().map(|fact| fact.answered))),
             tokens_per_question: answers.mean(|m| tokens_of_question(m, guessable)),
             survival_by_heading: shares::survival_by_heading(answers),
             overclaim: Overclaim::from_answers(answers),
             fabrication: shares::fabrication(answers),
-            invented_per_100: answers.mean(|m| Some(100.0 * m.invented as f64)),
             stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
             usd: costs(answers.set, answers.variant),
         }
@@ -154,27 +123,6 @@ fn tokens_of_question(
     };
     let searched = measured.reach.as_ref().map_or(0, |reach| reach.tokens);
     Some((measured.context_tokens? + searched + again) as f64)
-}
-
-impl FactCounts {
-    fn from_answers(answers: &Answers<'_>) -> FactCounts {
-        let mut counts = FactCounts::default();
-        for fact in answers.measured.iter().flat_map(|measured| &measured.facts) {
-            let count = match (fact.class, fact.answered) {
-                (Some(FactClass::Answered), _) => &mut counts.answered,
-                (Some(FactClass::Missed), _) => &mut counts.missed,
-                (Some(FactClass::Lost), _) => &mut counts.lost,
-                (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search() => {
-                    &mut counts.found_by_search
-                }
-                (Some(FactClass::AnsweredElsewhere), _) => &mut counts.answered_elsewhere,
-                (None, true) => &mut counts.unreadable_answered,
-                (None, false) => &mut counts.unreadable_missed,
-            };
-            *count += 1;
-        }
-        counts
-    }
 }
 
 fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {

@@ -82,8 +82,6 @@ pub(crate) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
 pub struct JudgeQuality {
     /// Krippendorff's ordinal alpha of the panel over all criteria; `None` with one judge.
     pub alpha: Option<Coefficient>,
-    /// The alpha of each dimension.
-    pub alpha_by_dimension: Ordered<Coefficient>,
     /// Each judge's spread over repeated grading of one answer; empty without repeats.
     pub repeats: Ordered<RepeatSpread>,
 }
@@ -97,33 +95,11 @@ pub(crate) fn judge_quality(set: &ResultSet) -> JudgeQuality {
         .filter(|_| design.runs.judge > 1)
         .filter_map(|(judge, asked)| Some((asked.name.clone(), repeat_spread(set, judge)?)))
         .collect();
-    if design.judges.len() < 2 {
-        return JudgeQuality {
-            repeats,
-            ..JudgeQuality::default()
-        };
-    }
-    let units = units(set);
-    let alpha = stats::krippendorff_alpha(&units.values().cloned().collect::<Vec<_>>());
-    let by_dimension = Dimension::ALL.into_iter().map(|dimension| {
-        let of_dimension = units.iter().filter(|((_, _, criterion), _)| {
-            design
-                .rubric
-                .criteria
-                .get(usize::from(*criterion))
-                .is_some_and(|known| known.dimension == dimension)
-        });
-        let scores: Vec<Vec<u8>> = of_dimension.map(|(_, scores)| scores.clone()).collect();
-        (
-            dimension.name().to_owned(),
-            stats::krippendorff_alpha(&scores),
-        )
+    let alpha = (design.judges.len() > 1).then(|| {
+        let units: Vec<Vec<u8>> = units(set).into_values().collect();
+        stats::krippendorff_alpha(&units)
     });
-    JudgeQuality {
-        alpha: Some(alpha),
-        alpha_by_dimension: by_dimension.collect(),
-        repeats,
-    }
+    JudgeQuality { alpha, repeats }
 }
 
 fn units(set: &ResultSet) -> Units {

@@ -30,8 +30,6 @@ pub struct PlantedSummary {
     pub state_harmful: Share,
     /// Rules that the context has, word for word or nearly so.
     pub rules_kept: Share,
-    /// Rules that it has word for word.
-    pub rules_literal: Share,
     /// Actions with the right next step.
     pub by_kind: Ordered<Share>,
     /// What went wrong in each kind: resurrected, or forgotten.
@@ -141,7 +139,6 @@ impl PlantedSummary {
         let kept = PlantedSummary {
             contexts: contexts.len(),
             rules_kept: share(rows, |row| row.near_literal),
-            rules_literal: share(rows, |row| row.literal),
             ..PlantedSummary::default()
         };
         if control.void.is_some()

@@ -86,7 +86,6 @@ pub(crate) struct MeasuredAnswer {
     pub ratio: Option<f64>,
     pub fabricated: Option<bool>,
     pub stale: u64,
-    pub invented: u64,
     pub truncated: bool,
     /// Its searches, if the answerer could search.
     pub reach: Option<Box<Reach>>,
@@ -130,7 +129,6 @@ impl MeasuredAnswer {
             ratio: row.compression_ratio,
             fabricated: row.fabricated,
             stale: row.stale_facts.len() as u64,
-            invented: row.invented.len() as u64,
             truncated: row.truncated,
             reach: row
                 .open_book
