@@ -28,22 +28,22 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::cells::CellCounts;
-pub use aggregates::economy::Economy;
-pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
-pub use aggregates::literal_check::LiteralCheck;
+pub use aggregates::judges::LiteralCheck;
 pub use aggregates::open_book::OpenBookSummary;
 pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::NarrowScaleCause;
+pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NotCompressed};
+pub use aggregates::shares::Economy;
 pub use aggregates::shares::{Share, ShareDifference};
 pub use comparison::changes::Collapse;
+pub use comparison::changes::LostConstraint;
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::Incomparable;
 pub use comparison::gate::{
     Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
     truncated_losses, unconfirmed_losses, underpowered_methods,
 };
-pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::Reliability;
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
@@ -51,7 +51,6 @@ pub use comparison::values::{CostChange, CostChanges};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
 pub use files::FolderError;
-pub use files::corrections::{AnswerScores, Regraded, Regradings};
 pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
 pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
 pub use files::find::{
@@ -59,10 +58,11 @@ pub use files::find::{
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{ResultsFolder, names};
-pub use files::label::Label;
-pub use files::label_folders::{LabelLockError, part_folders};
-pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
+pub use files::labels::Label;
+pub use files::labels::{LabelLockError, part_folders};
+pub use files::labels::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines::{FEW, LinesFile, Rows};
+pub use files::manifest::{AnswerScores, Regraded, Regradings};
 pub use files::manifest::{
     Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
 };

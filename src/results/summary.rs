@@ -5,23 +5,22 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Ordered;
-use super::aggregates::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::contexts::{
-    CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts,
+    CompressionCost, CountedPoints, GuardSummary, IdenticalContexts, InventedSummary,
+    compression_cost, identical_contexts,
 };
-use super::aggregates::economy::{Economy, answered_facts};
-use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
-use super::aggregates::found::{GuardSummary, InventedSummary};
-use super::aggregates::groups::{GroupSelections, Groups};
-use super::aggregates::literal_check::LiteralCheck;
-use super::aggregates::noise::{
-    JudgeQuality, average_components, components, judge_quality, variance_shares,
+use super::aggregates::judges::{
+    JudgeQuality, LiteralCheck, average_components, components, judge_quality, variance_shares,
 };
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::planted::{PlantedControl, PlantedSummary};
 use super::aggregates::ranking::Ranking;
-use super::aggregates::scale::{ScaleCheck, scale_check};
+use super::aggregates::scale::{
+    ExcludedDimension, NotCompressed, ScaleCheck, excluded, scale_check,
+};
+use super::aggregates::shares::{Economy, answered_facts};
+use super::aggregates::{Answers, GroupSelections, Groups};
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
 use super::headline::{Headline, MainResult};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::design::Design;
 use super::files::row::Row;
-use super::result_set::grade::equal_range;
+use super::result_set::scores::equal_range;
 use super::result_set::{ProbePlace, ResultSet};
 use crate::judge::{CriterionId, Score};
 use crate::measure::{FactClass, FactOutcome};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::StageName;
 use crate::plan::FailedAction;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::grade::equal_range;
+use crate::results::result_set::scores::equal_range;
 use models::ErrorClass;
 
 /// Cells of the judge stage of one variant.

@@ -2,21 +2,19 @@
 
 pub(super) mod cells;
 pub(super) mod contexts;
-pub(super) mod economy;
-pub(super) mod excluded;
-pub(super) mod found;
-pub(super) mod groups;
-pub(super) mod literal_check;
-pub(super) mod noise;
+pub(super) mod judges;
 pub(super) mod open_book;
 pub(super) mod planted;
 pub(super) mod ranking;
 pub(super) mod scale;
 pub(super) mod shares;
 
-use crate::results::result_set::ResultSet;
-use crate::results::result_set::grade::MeasuredAnswer;
-use crate::results::result_set::selection::Subset;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::probe::ProbeType;
+use crate::results::result_set::scores::MeasuredAnswer;
+use crate::results::result_set::selection::{Selection, Subset};
+use crate::results::result_set::{ProbeAt, ResultSet};
 use stats::{self, Estimate};
 
 /// The answers of a variant to some probes, in the order of the matrix: by fixture, then by probe.
@@ -89,4 +87,107 @@ impl<'s> Answers<'s> {
     pub(crate) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
         self.set.scores.fixture_of(measured.at.probe)
     }
+}
+
+/// Lengths of transcripts: upper ends in tokens, and their names.
+const LENGTHS: [(f64, &str); 4] = [
+    (10_000.0, "under 10k"),
+    (30_000.0, "10k to 30k"),
+    (100_000.0, "30k to 100k"),
+    (f64::INFINITY, "over 100k"),
+];
+
+/// Groups by name, each with its part of a selection. No part is empty.
+pub(crate) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
+
+/// All groups; they are the same for every method.
+pub(crate) struct Groups<'s> {
+    pub by_probe_type: GroupSelections<'s, String>,
+    pub by_fixture: GroupSelections<'s, String>,
+    pub by_tag: GroupSelections<'s, String>,
+    /// By the number of the point.
+    pub by_cycle: GroupSelections<'s, u32>,
+    pub by_length: GroupSelections<'s, String>,
+}
+
+impl<'s> Groups<'s> {
+    /// Divides `whole` into groups.
+    pub(crate) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
+        let fixtures = &set.design().fixtures;
+        let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
+        let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
+        let lengths = lengths(set);
+        let by_probe_type = ProbeType::ALL.into_iter().map(|kind| {
+            (
+                kind.name().to_owned(),
+                probes_where(set, |probe| probe.kind == kind),
+            )
+        });
+        let by_fixture = fixtures
+            .iter()
+            .enumerate()
+            .map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
+        let by_tag = tags.into_iter().map(|tag| {
+            let has_tag = fixtures
+                .iter()
+                .map(|fixture| fixture.tags.contains(tag))
+                .collect::<Vec<bool>>();
+            (
+                tag.clone(),
+                probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)),
+            )
+        });
+        let by_cycle = points
+            .into_iter()
+            .map(|point| (point, probes_where(set, |probe| probe.point == point)));
+        let by_length = LENGTHS.iter().map(|(_, name)| {
+            (
+                (*name).to_owned(),
+                probes_where(set, |probe| lengths.get(&probe.fixture) == Some(name)),
+            )
+        });
+        Groups {
+            by_probe_type: parts(whole, by_probe_type),
+            by_fixture: parts(whole, by_fixture),
+            by_tag: parts(whole, by_tag),
+            by_cycle: parts(whole, by_cycle),
+            by_length: parts(whole, by_length),
+        }
+    }
+}
+
+fn probes_where(set: &ResultSet, keep: impl Fn(&ProbeAt) -> bool) -> Subset {
+    set.probes
+        .iter()
+        .enumerate()
+        .filter(|(_, probe)| keep(probe))
+        .map(|(ix, _)| ix)
+        .collect()
+}
+
+fn parts<'s, Name>(
+    whole: &Selection<'s>,
+    groups: impl Iterator<Item = (Name, Subset)>,
+) -> GroupSelections<'s, Name> {
+    groups
+        .map(|(name, group)| (name, whole.only(&group)))
+        .filter(|(_, part)| !part.kept.is_empty())
+        .collect()
+}
+
+/// The name of the length of each fixture that has an answer.
+fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
+    let mut longest: BTreeMap<usize, f64> = BTreeMap::new();
+    for measured in &set.answers {
+        let fixture = set.probes.get(measured.at.probe).map(|probe| probe.fixture);
+        if let Some((fixture, tokens)) = fixture.zip(measured.replaced_tokens) {
+            let length = longest.entry(fixture).or_insert(0.0);
+            *length = length.max(tokens as f64);
+        }
+    }
+    let named = longest.into_iter().filter_map(|(fixture, length)| {
+        let (_, name) = LENGTHS.iter().find(|(end, _)| length < *end)?;
+        Some((fixture, *name))
+    });
+    named.collect()
 }

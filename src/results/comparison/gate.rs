@@ -1,7 +1,6 @@
 //! The gate: what got worse, with a line for each regression.
 
-use super::changes::ProbeFact;
-use super::lost_constraints::LostConstraint;
+use super::changes::{LostConstraint, ProbeFact};
 use super::planted::{PlantedComparison, PlantedTest};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};

@@ -4,7 +4,6 @@
 pub(super) mod changes;
 pub(super) mod comparable;
 pub(super) mod gate;
-pub(super) mod lost_constraints;
 pub(super) mod planted;
 pub(super) mod reliability;
 pub(super) mod values;
@@ -20,18 +19,18 @@ mod planted_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::changes::lost_constraints;
 use self::changes::{Collapse, ComparedVariants, FixtureChanges, collapses};
 use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
-use self::lost_constraints::lost_constraints;
 use self::planted::{planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, CostChanges, MethodComparison};
 use super::Ordered;
-use super::aggregates::excluded::excluded_of;
+use super::aggregates::scale::excluded_of;
 use super::files::design::Design;
 use super::files::edits::{FindTextEdit, method_edits, pipeline_edits};
 use super::files::manifest::{ComparisonScope, Manifest};
-use super::result_set::grade::place;
+use super::result_set::scores::place;
 use super::result_set::selection::{Selection, Subset};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;

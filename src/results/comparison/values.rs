@@ -7,16 +7,15 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::changes::{Collapse, ComparedVariants, Differences, FixtureChanges};
-use super::lost_constraints::LostConstraint;
+use super::changes::{Collapse, ComparedVariants, Differences, FixtureChanges, LostConstraint};
 use super::planted::PlantedComparison;
 use super::reliability::Reliability;
 use crate::results::Ordered;
 use crate::results::aggregates::Answers;
 use crate::results::aggregates::contexts::paired_compression_costs;
-use crate::results::aggregates::excluded::ExcludedDimension;
-use crate::results::files::corrections::{Regraded, Regradings};
+use crate::results::aggregates::scale::ExcludedDimension;
 use crate::results::files::edits::TextEdit;
+use crate::results::files::manifest::{Regraded, Regradings};
 use crate::results::result_set::selection::Subset;
 use crate::results::result_set::{ProbePlace, ResultSet};
 use stats::{self, DifferenceTest, Regrading};

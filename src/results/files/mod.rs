@@ -1,13 +1,10 @@
 //! The files of a results folder: rows, contexts, manifest, and the folders of labels.
 
-pub(super) mod corrections;
 pub(super) mod design;
 pub(super) mod edits;
 pub(super) mod find;
 pub(super) mod folder;
-pub(super) mod label;
-pub(super) mod label_folders;
-pub(super) mod label_writer;
+pub(super) mod labels;
 pub(super) mod lines;
 pub(super) mod manifest;
 pub(super) mod row;
@@ -17,7 +14,7 @@ mod folder_tests;
 
 use std::path::PathBuf;
 
-use self::label::LabelError;
+use self::labels::LabelError;
 use self::manifest::FORMAT;
 use base::files::FileError;
 

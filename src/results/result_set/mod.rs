@@ -1,9 +1,5 @@
 //! A result set in memory: its design, and what statistics need of each row.
 
-pub(super) mod grade;
-pub(super) mod scores;
-pub(super) mod selection;
-
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -12,8 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use self::grade::{AnswerAt, Grade, MeasuredAnswer, equal_range};
-use self::scores::Scores;
+use self::scores::{AnswerAt, Grade, MeasuredAnswer, Scores, equal_range};
 use self::selection::Subset;
 use super::files::FolderError;
 use super::files::design::{Design, MethodInfo, ModelInfo};
@@ -23,6 +18,9 @@ use super::files::row::{ContextRow, PlantedRow, Row};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Criterion, Score};
 use crate::probe::ProbeType;
+
+pub(super) mod scores;
+pub(super) mod selection;
 
 /// A method with one of its answerers: what a table has a line for.
 #[derive(Clone, Debug, PartialEq, Eq)]

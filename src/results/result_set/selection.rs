@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::grade::place;
-use super::scores::Scores;
+use super::scores::{Scores, place};
 use crate::judge::Dimension;
 use crate::results::Ordered;
 use stats::{self, Interval, MissingCounts, NoRerun, RunValues};

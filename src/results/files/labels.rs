@@ -1,0 +1,668 @@
+//! Labels: names of result sets, safe as names of folders; the folders of a label, and how a set replaces another; the
+//! right of a run to write.
+//!
+//! 1. A run holds the lock of its label. It writes into `results/LABEL` if the label has no results, otherwise into
+//!    `results/.incomplete/LABEL`. An earlier incomplete set there is replaced, because its outputs are in the cache.
+//! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
+//! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`, then
+//!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete,
+//!    too, and is of another design or does not have more rows. If its files would equal those of the published set, only
+//!    the manifest is replaced.
+//! 4. The replaced set is removed if the new design has all of its rows; otherwise it becomes `LABEL~1`.
+//!
+//! After a crash the files show which step is next: a complete set in `.incomplete` is past step 2, and a set in
+//! `.replaced` is past the first rename of step 3. The next process that opens the label does the rest. Exchanging both
+//! folders in one system call is not an alternative: it needs a journal that records which of them is the new one, and
+//! not every file system supports it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::FolderError;
+use super::design::Design;
+use super::edits::design_conflicts;
+use super::folder::{ResultsFolder, names};
+use super::manifest::{Manifest, Outcome};
+use crate::action::StageName;
+use crate::parts::PartNumber;
+use base::files::{self, FileError, StagedFile, copy_mode, this_command};
+use base::guarded;
+use base::lock::{FileLock, LockError};
+
+/// The name of a result set, and of its folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(String);
+
+/// A name that cannot be a label.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them",
+    Label::LONGEST
+)]
+pub struct LabelError {
+    label: String,
+    why: &'static str,
+}
+
+impl Label {
+    /// The most bytes a label may have.
+    pub const LONGEST: usize = 120;
+
+    /// A checked label.
+    ///
+    /// # Errors
+    /// A name that is not a plain folder name on every system, or that means something else on the command line.
+    pub fn new(text: &str) -> Result<Label, LabelError> {
+        let (name, _) = split_number(text);
+        let why = if text.is_empty() {
+            "it is empty"
+        } else if text.len() > Label::LONGEST {
+            "it is too long"
+        } else if text.starts_with(['.', '-']) || text.ends_with('.') {
+            "it begins with `.` or `-`, or ends with `.`"
+        } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
+            "it begins or ends with a blank, or holds two in a row"
+        } else if !name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c))
+        {
+            "it holds a character that is not allowed"
+        } else if is_device(name) {
+            "Windows has a device of this name"
+        } else {
+            return Ok(Label(text.to_owned()));
+        };
+        Err(LabelError {
+            label: text.to_owned(),
+            why,
+        })
+    }
+
+    /// The label of a run that was given none: the time at which it began, in UTC.
+    pub fn from_time(time: jiff::Timestamp) -> Label {
+        Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
+    }
+
+    /// The label under which `run --replace` keeps replaced results: `before~1`; what was `before~1` becomes
+    /// `before~2`.
+    pub fn earlier(&self, number: u32) -> Label {
+        Label(format!("{}~{number}", self.0))
+    }
+
+    /// The label that these results had before they were replaced; `None` if they were not.
+    pub fn successor(&self) -> Option<&str> {
+        let (name, number) = split_number(&self.0);
+        number.map(|_| name)
+    }
+
+    /// The label as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Whether Windows takes a file or folder of this name for a device, whatever its extension.
+fn is_device(name: &str) -> bool {
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_uppercase();
+    let number = stem
+        .strip_prefix("COM")
+        .or_else(|| stem.strip_prefix("LPT"))
+        .unwrap_or_default();
+    let is_numbered = matches!(
+        number.chars().collect::<Vec<_>>().as_slice(),
+        ['1'..='9' | '¹' | '²' | '³']
+    );
+    is_numbered || ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
+}
+
+/// `before~1` as `before` and 1.
+fn split_number(text: &str) -> (&str, Option<u32>) {
+    let split = text
+        .rsplit_once('~')
+        .filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
+    match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
+        Some((name, number)) => (name, Some(number)),
+        None => (text, None),
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The folder of incomplete sets that did not replace the results of their label.
+pub(super) const INCOMPLETE: &str = ".incomplete";
+/// The folder of sets between the two renames that replace them.
+pub(super) const REPLACED: &str = ".replaced";
+const LOCKS: &str = ".locks";
+/// The folder of the parts of labels: `.parts/LABEL/I-of-N`.
+const PARTS: &str = ".parts";
+/// The cache in the folder of a part.
+const CACHE: &str = "cache";
+
+/// Why the lock of a label was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelLockError {
+    /// Another process holds it.
+    #[error(
+        "the results `{label}` are being written by {holder}; wait until it has ended, or use another label"
+    )]
+    Held {
+        /// The label.
+        label: String,
+        /// The command and its process.
+        holder: String,
+    },
+    /// The file system refused.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// The folders of a label, whether or not they exist.
+#[derive(Clone, Debug)]
+pub(crate) struct LabelFolders {
+    results: PathBuf,
+    label: Label,
+}
+
+impl LabelFolders {
+    pub(crate) fn new(results: &Path, label: &Label) -> LabelFolders {
+        LabelFolders {
+            results: results.to_owned(),
+            label: label.clone(),
+        }
+    }
+
+    pub(crate) fn results(&self) -> &Path {
+        &self.results
+    }
+
+    pub(super) fn published(&self) -> ResultsFolder {
+        ResultsFolder::new(&self.results, &self.label)
+    }
+
+    pub(super) fn incomplete(&self) -> ResultsFolder {
+        ResultsFolder::new(&self.results.join(INCOMPLETE), &self.label)
+    }
+
+    pub(super) fn replaced(&self) -> ResultsFolder {
+        ResultsFolder::new(&self.results.join(REPLACED), &self.label)
+    }
+
+    pub(super) fn numbered(&self, number: u32) -> ResultsFolder {
+        ResultsFolder::new(&self.results, &self.label.earlier(number))
+    }
+
+    /// `LABEL~1`, `LABEL~2` and so on, up to the first that does not exist.
+    pub(crate) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
+        let numbered = (1..).map(|number| (self.label.earlier(number), self.numbered(number)));
+        numbered
+            .take_while(|(_, folder)| folder.path().exists())
+            .collect()
+    }
+
+    /// Takes the lock that a run holds from beginning to end.
+    pub(super) fn lock_run(&self) -> Result<FileLock, LabelLockError> {
+        self.lock("run")
+    }
+
+    /// Takes the lock for writing reports and for publishing.
+    pub(super) fn lock_files(&self) -> Result<FileLock, LabelLockError> {
+        self.lock("files")
+    }
+
+    fn lock(&self, what: &str) -> Result<FileLock, LabelLockError> {
+        let folder = self.results.join(LOCKS);
+        guarded::create_folder(&folder)?;
+        let path = folder.join(format!("{}.{what}", self.label));
+        FileLock::acquire(&path, &this_command()).map_err(|error| match error {
+            LockError::Held(holder) => LabelLockError::Held {
+                label: self.label.to_string(),
+                holder,
+            },
+            LockError::Io(error) => FileError::new("lock", &path, error).into(),
+        })
+    }
+
+    /// Finishes the publication of a process that was killed during it.
+    ///
+    /// # Errors
+    /// The folder is in use for more than 2 s, or the file system refuses.
+    pub(super) fn recover(&self) -> Result<(), LabelLockError> {
+        if !self.is_replaced() && !self.is_committed() {
+            return Ok(());
+        }
+        let _lock = self.lock_files()?;
+        if self.is_replaced() {
+            if !self.published().path().exists() {
+                let next = self.incomplete();
+                let source = if next.exists() { next } else { self.replaced() };
+                rename(source.path(), self.published().path())?;
+            }
+            self.retire()?;
+        } else if self.is_committed() {
+            self.swap()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a complete set has not been published yet.
+    fn is_committed(&self) -> bool {
+        self.incomplete()
+            .manifest()
+            .is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
+    }
+
+    /// Whether a set is between the two renames that replace it.
+    fn is_replaced(&self) -> bool {
+        self.replaced().path().exists()
+    }
+
+    /// Whether a finished run replaces the published set.
+    pub(super) fn is_due(&self, manifest: &Manifest) -> bool {
+        if manifest.outcome == Outcome::Complete {
+            return true;
+        }
+        let Ok(current) = self.published().manifest() else {
+            return false;
+        };
+        if current.outcome == Outcome::Complete {
+            return false;
+        }
+        if !design_conflicts(&current.design, &manifest.design).is_empty() {
+            return true;
+        }
+        match (self.incomplete().row_count(), self.published().row_count()) {
+            (Ok(new), Ok(old)) => new >= old,
+            _ => false,
+        }
+    }
+
+    pub(super) fn swap(&self) -> Result<(), FileError> {
+        let (published, next, old) = (self.published(), self.incomplete(), self.replaced());
+        if published.path().exists() {
+            copy_mode(published.path(), next.path())?;
+            rename(published.path(), old.path())?;
+        }
+        rename(next.path(), published.path())?;
+        self.retire()
+    }
+
+    /// Removes the folders of parts that are complete: the remote has what they made. A part that ended early, or that is
+    /// being run, stays.
+    pub(super) fn remove_parts(&self) -> Result<(), LabelLockError> {
+        let all = self.results.join(PARTS);
+        let ours = all.join(self.label.as_str());
+        for folder in guarded::list(&ours).into_iter().flatten() {
+            let last_run = ResultsFolder::new(&folder, &self.label).manifest();
+            if !last_run.is_ok_and(|manifest| manifest.outcome == Outcome::Complete) {
+                continue;
+            }
+            match LabelFolders::new(&folder, &self.label).lock_run() {
+                Ok(_lock) => remove_folder(&folder)?,
+                Err(LabelLockError::Held { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // only if they are empty
+        guarded::remove_empty(&ours);
+        guarded::remove_empty(&all);
+        Ok(())
+    }
+
+    /// Removes the replaced set, or keeps it as `LABEL~1`. Files that are not ours move into the new set.
+    fn retire(&self) -> Result<(), FileError> {
+        let (old, new) = (self.replaced(), self.published());
+        if old.path().exists() {
+            // A set that cannot be read is kept.
+            let is_kept = old.exists()
+                && old.has_rows()
+                && old
+                    .manifest()
+                    .ok()
+                    .zip(new.manifest().ok())
+                    .is_none_or(|(old, new)| {
+                        !design_conflicts(&old.design, &new.design).is_empty()
+                    });
+            if is_kept {
+                self.shift(&old)?;
+            } else {
+                carry_over(&old, &new)?;
+                remove_folder(old.path())?;
+            }
+        }
+        for folder in [old.path(), self.incomplete().path()]
+            .into_iter()
+            .filter_map(Path::parent)
+        {
+            // only if it is empty
+            guarded::remove_empty(folder);
+        }
+        files::sync_folder(self.results())
+    }
+
+    /// `LABEL~2` becomes `LABEL~3`, `LABEL~1` becomes `LABEL~2`, and `old` becomes `LABEL~1`.
+    fn shift(&self, old: &ResultsFolder) -> Result<(), FileError> {
+        old.remove_temporaries()?;
+        for (number, (_, folder)) in (1..)
+            .zip(self.earlier())
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            rename(folder.path(), self.numbered(number + 1).path())?;
+        }
+        rename(old.path(), self.numbered(1).path())
+    }
+}
+
+fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError> {
+    for path in old.foreign_files()? {
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        let target = new.path().join(name);
+        if !target.exists() {
+            rename(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    if let Some(parent) = to.parent() {
+        guarded::create_folder(parent)?;
+    }
+    guarded::rename(from, to).map_err(|e| FileError::new("rename", from, e))
+}
+
+/// Removes a result set, its manifest first: a folder without one is not a result set, so a crash leaves none that lacks
+/// files.
+pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
+    guarded::remove_file(&folder.join(names::MANIFEST))
+        .and_then(|()| guarded::remove_folder(folder))
+        .map_err(|e| FileError::new("remove", folder, e))
+}
+
+/// The folder of results that has the result set of a part of a label's matrix, and the folder of its cache, whether or
+/// not they exist. A part has both to itself, so that parts on one file system do not wait for each other's locks. They
+/// are not inside `results/LABEL`, because publishing renames that folder while other parts may be running.
+pub fn part_folders(results: &Path, label: &Label, part: PartNumber) -> [PathBuf; 2] {
+    let folder = results.join(PARTS).join(label.as_str()).join(part.folder());
+    let cache = folder.join(CACHE);
+    [folder, cache]
+}
+
+/// The right to write the results of a label, until it is dropped.
+#[derive(Debug)]
+pub struct LabelWriter {
+    folders: LabelFolders,
+    folder: ResultsFolder,
+    _lock: FileLock,
+}
+
+/// Why a run cannot write the results of its label.
+#[derive(Debug, thiserror::Error)]
+pub enum LabelWriterError {
+    /// Another process writes them.
+    #[error(transparent)]
+    Lock(#[from] LabelLockError),
+    /// The results are protected, or results that would have to be renamed are.
+    #[error("the results `{_0}` are protected")]
+    Protected(Label),
+    /// Only replaced results may have such a label.
+    #[error("`{_0}` is the label of results that were replaced; choose one without `~`")]
+    Numbered(Label),
+    /// The label has results of another design.
+    #[error(
+        "the results `{label}` are of another design, and this run would replace them; what differs:{}",
+        list(conflicts)
+    )]
+    OtherDesign {
+        /// The label.
+        label: Label,
+        /// How the designs differ.
+        conflicts: Vec<String>,
+    },
+    /// The results of the label cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl From<FileError> for LabelWriterError {
+    fn from(error: FileError) -> LabelWriterError {
+        LabelWriterError::Lock(error.into())
+    }
+}
+
+/// Whether no model replied to the run that wrote these results. Everything in them was made by rules at no cost, so a
+/// run of another design may replace them.
+fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
+    let manifest = published.manifest()?;
+    let mut stages = manifest
+        .stages
+        .iter()
+        .filter(|(stage, _)| **stage != StageName::Compress)
+        .peekable();
+    let has_stages = stages.peek().is_some();
+    let has_reply = manifest.usage.output.is_some_and(|tokens| tokens.0 > 0)
+        || stages.any(|(_, counts)| counts.executed + counts.cached > 0);
+    Ok(has_stages
+        && !has_reply
+        && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
+}
+
+fn list(items: &[String]) -> String {
+    items.iter().map(|item| format!("\n  - {item}")).collect()
+}
+
+/// Where the results of a run are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Publication {
+    /// They are the results of the label.
+    Published(ResultsFolder),
+    /// They are incomplete, and beside the results that the label keeps.
+    Beside(ResultsFolder),
+}
+
+impl LabelWriter {
+    /// Locks the label for a run of `design`. Changes none of its files.
+    ///
+    /// # Errors
+    /// Another process writes the label; it is protected; it has rows of another design and `replace` is false.
+    pub fn lock(
+        results: &Path,
+        label: &Label,
+        design: &Design,
+        replace: bool,
+    ) -> Result<LabelWriter, LabelWriterError> {
+        if label.successor().is_some() {
+            return Err(LabelWriterError::Numbered(label.clone()));
+        }
+        let folders = LabelFolders::new(results, label);
+        let lock = folders.lock_run()?;
+        folders.recover()?;
+        let (published, incomplete) = (folders.published(), folders.incomplete());
+        if !published.exists() && incomplete.exists() {
+            rename(incomplete.path(), published.path())?;
+        }
+        if !published.exists() {
+            return Ok(LabelWriter {
+                folders,
+                folder: published,
+                _lock: lock,
+            });
+        }
+        if published.is_protected() {
+            return Err(LabelWriterError::Protected(label.clone()));
+        }
+        if replace {
+            let earlier = folders.earlier();
+            if let Some((label, _)) = earlier
+                .into_iter()
+                .find(|(_, folder)| folder.is_protected())
+            {
+                return Err(LabelWriterError::Protected(label));
+            }
+        } else if published.has_rows() && !is_without_reply(&published)? {
+            let conflicts = design_conflicts(&published.manifest()?.design, design);
+            if !conflicts.is_empty() {
+                return Err(LabelWriterError::OtherDesign {
+                    label: label.clone(),
+                    conflicts,
+                });
+            }
+        }
+        Ok(LabelWriter {
+            folders,
+            folder: incomplete,
+            _lock: lock,
+        })
+    }
+
+    /// The folder that the run writes.
+    pub fn folder(&self) -> &ResultsFolder {
+        &self.folder
+    }
+
+    /// Begins the set anew. It lists the keys of an earlier incomplete set, so that no prune removes their entries
+    /// before they are used again.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn begin(&self, manifest: &Manifest) -> Result<(), LabelLockError> {
+        let _files = self.folders.lock_files()?;
+        let mut known = BTreeSet::new();
+        if self.folder.path().exists() && self.folder != self.folders.published() {
+            // a set whose keys cannot be read protects no entries
+            known = self.folder.known_keys().unwrap_or_default();
+            remove_folder(self.folder.path())?;
+        }
+        self.folder.write_manifest(manifest)?;
+        Ok(self.folder.write_keys(&known)?)
+    }
+
+    /// Takes the lock under which files of the set are written and published. `report` takes it, too, and may hold it for a
+    /// while: a run that has ended waits for it for up to two minutes, because its results would stay unpublished.
+    ///
+    /// # Errors
+    /// Another process holds it all this time.
+    pub fn wait_for_files(&self) -> Result<FileLock, LabelLockError> {
+        // Each try takes 2 s.
+        for _ in 1..60 {
+            match self.folders.lock_files() {
+                Err(LabelLockError::Held { .. }) => {}
+                locked => return locked,
+            }
+        }
+        self.folders.lock_files()
+    }
+
+    /// Commits the set by its staged manifest, after all other files, and publishes it if that is due.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn publish(
+        self,
+        staged: StagedFile,
+        manifest: &Manifest,
+    ) -> Result<Publication, FileError> {
+        self.folder.sync()?;
+        staged.commit()?;
+        self.folder.sync()?;
+        let published = self.folders.published();
+        if self.folder == published {
+            files::sync_folder(self.folders.results())?;
+            return Ok(Publication::Published(published));
+        }
+        if !self.folders.is_due(manifest) {
+            return Ok(Publication::Beside(self.folder));
+        }
+        self.folders.swap()?;
+        Ok(Publication::Published(published))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_and_times_are_labels() {
+        let blanks = ["my run", "my run~1", "新 提示词", "a -b"];
+        let plain = [
+            "baseline",
+            "v1.2",
+            "2026-01-02",
+            "新提示词",
+            "a+b=c@d",
+            "before~1",
+            "com10",
+            "con-1",
+        ];
+        for good in plain.into_iter().chain(blanks) {
+            assert_eq!(Label::new(good).unwrap().as_str(), good);
+        }
+        let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let label = Label::from_time(time);
+        assert_eq!(label.as_str(), "20260102T030405Z");
+        assert_eq!(Label::new(label.as_str()), Ok(label));
+    }
+
+    #[test]
+    fn replaced_results_are_numbered_from_the_newest() {
+        let label = Label::new("before").unwrap();
+        assert_eq!(
+            (label.earlier(1).as_str(), label.successor()),
+            ("before~1", None)
+        );
+        assert_eq!(Label::new("before~12").unwrap().successor(), Some("before"));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not() {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a\\b",
+            "a:b",
+            "-x",
+            " a",
+            "a ",
+            "a  b",
+            "a ~1",
+            "a\tb",
+            "a\u{a0}b",
+            "con",
+            "Aux.1",
+            "nul~1",
+            "LPT9",
+            "a.",
+            "a\n",
+            "~1",
+            "a~",
+            "a~01",
+            "a~x",
+            "a~1~2",
+            &"x".repeat(121),
+        ] {
+            assert!(Label::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(
+            Label::new("a/b")
+                .unwrap_err()
+                .to_string()
+                .starts_with("`a/b` cannot be a label: it holds")
+        );
+    }
+}
