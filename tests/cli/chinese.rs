@@ -123,7 +123,6 @@ fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
     );
     let page = project.read("results/a/report.html");
     for words in [
-        "锚定迭代（Factory）",
         "\"type_recall\":\"召回\"",
         "\"type_continuation\":\"连续性\"",
     ] {
