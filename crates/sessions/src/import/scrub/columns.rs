@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::bytes;
 
 use super::key_names::{HINTS, KeywordClass, class_of};
-use super::patterns::ascii;
+use super::rules::ascii;
 use super::separators::value_at;
 use super::shape::is_identifier;
 use super::values::{FoundSecret, ValueSyntax, is_strong, push_if_secret};

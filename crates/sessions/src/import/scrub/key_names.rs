@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
+use super::rules::caseless;
 use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE, WordList};
 
 /// What a key word says about the value after it: how much is demanded of the value.
@@ -196,8 +197,5 @@ pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         "salt",
         "pepper",
     ];
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .build(hints)
-        .ok()
+    caseless(&hints)
 });

@@ -19,8 +19,7 @@ use regex::{Regex, bytes};
 use super::columns::{add_inserts, add_tables};
 use super::edit::last_bytes;
 use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, words};
-use super::patterns::{HintedRules, ascii, compiled};
-use super::positions::{PAIRS, POSITIONS, PositionRule};
+use super::rules::{POSITIONS, ascii, compiled};
 use super::separators::{cut_value, trimmed, value_after};
 use super::shape::{is_identifier, is_path};
 use super::values::{
@@ -37,28 +36,31 @@ static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
 });
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
     LazyLock::new(|| PAIRS.iter().filter_map(|pattern| ascii(pattern)).collect());
-static POSITION_SET: LazyLock<HintedRules<&PositionRule>> = LazyLock::new(|| {
-    HintedRules::new(
-        POSITIONS
-            .iter()
-            .map(|rule| (rule, rule.hints, || with_values(rule.pattern))),
-    )
-});
 static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
     ascii(
         r#"(?i)(?:\b(?:set-)?cookies?["']?[ \t]*[:=,][ \t]*|\s(?:-b|--cookie)[ =]+)["']?([^\s"'=;]{1,64}=[^\r\n"']+)"#,
     )
 });
 
-/// Writes out the short forms of the rules: `{V}` is a value, quoted or not, `{Q}` a quoted one.
-fn with_values(pattern: &str) -> String {
-    pattern
-        .replace(
-            "{V}",
-            r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'|;<>`]{1,200}))"#,
-        )
-        .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
-}
+/// Name and value as two fields: group `k` is the name, `v` or `w` the value.
+const PAIRS: &[&str] = &[
+    // YAML, JSON: `name: DB_PASSWORD`, then `value: X`.
+    r#"(?i)["']?\b(?:name|key|variable|parameter(?:key)?|parametername)["']?\s*[:=]\s*["']?(?P<k>[A-Za-z0-9_.-]{3,64})["']?\s*[,;]?\s*["']?(?:\w*value|default|val|plaintext|content)["']?\s*[:=]\s*(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"',}]+))"#,
+    r#"(?i)["']?\bvalue["']?\s*[:=]\s*["'](?P<v>[^"'\n]+)["']\s*,\s*["']?(?:name|key)["']?\s*[:=]\s*["'](?P<k>[A-Za-z0-9_.-]{3,64})["']"#,
+    // XML: attributes, elements, property lists.
+    r#"(?i)\b(?:name|key|id|property|code|option|argument)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]{0,80}?\b(?:value|val|content|default)\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
+    r#"(?i)\b(?:name|key|id|property)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]*>\s*(?:<value>\s*)?(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
+    r#"(?i)<key>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</key>\s*<string>(?P<v>[^<>\n]{3,200})</string>"#,
+    r#"(?i)<(?:[a-z]+-)?name>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</(?:[a-z]+-)?name>\s*<(?:[a-z]+-)?value>(?P<v>[^<>\n]{3,200})</"#,
+    r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)(?:\s[^<>\n]*)?>\s*(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
+    r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)\s(?:[^<>\n]*\s)?(?:value|val)\s*=\s*["'](?P<v>[^"'\n]{3,200})["']"#,
+    r#"(?i)["'](?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)["']\s*[:=]\s*\{\s*["']?(?:value|default|defaultvalue|plaintext|secret)["']?\s*[:=]\s*["'](?P<v>[^"'\n]{3,200})["']"#,
+    // `set -x DB_PASSWORD X` of the fish shell.
+    r#"\bset\s+-\w+\s+(?P<k>[A-Z][A-Z0-9_]{2,63})\s+(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"';|&]+))"#,
+    // Terraform, CloudFormation.
+    r#"(?i)\bvariable\s+["'](?P<k>[A-Za-z0-9_-]{3,64})["']\s*\{[^}]{0,200}?\bdefault\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
+    r#"(?i)\b(?P<k>[A-Za-z0-9_-]*(?:password|secret|token|apikey))\s*:\s*\n(?:\s+\w+:[^\n]*\n){0,3}?\s+default\s*:\s*["']?(?P<v>[^\s"']+)"#,
+];
 
 /// All values in `text` in the position of a secret. The escapes in `text` are blanked out, see `unescaped`.
 pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
@@ -74,9 +76,9 @@ pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
 }
 
 fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
-    for (rule, regex) in POSITION_SET.hinted_in(text) {
+    for (rule, regex) in POSITIONS.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
-            let Some(value) = captures.iter().skip(1).flatten().next() else {
+            let Some(value) = rule.secret(&captures) else {
                 continue;
             };
             let range = trimmed(text, value.range());
@@ -86,11 +88,11 @@ fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
             let is_port = inside
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'/'))
-                && rule.pattern.contains("-p");
+                && rule.regex.contains("-p");
             let is_value =
                 inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
-            if is_value && (!rule.must_be_strong || is_strong(inside)) {
-                found.push(FoundSecret::new(rule.kind, range));
+            if is_value && (!rule.strong || is_strong(inside)) {
+                found.push(FoundSecret::new(&rule.id, range));
             }
         }
     }
@@ -282,14 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_compiles() {
-        assert_eq!(
-            POSITION_SET
-                .faulty()
-                .map(|rule| rule.pattern)
-                .collect::<Vec<_>>(),
-            Vec::<&str>::new()
-        );
+    fn every_pattern_compiles() {
         assert_eq!(PAIR_SET.len(), PAIRS.len());
         assert!(COOKIE.is_some() && HINTS.is_some());
     }

@@ -7,30 +7,16 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use regex::{Regex, RegexSet, RegexSetBuilder};
-use serde::Deserialize;
-use serde_json::Value;
+use regex::Regex;
 
 use super::edit::{first_bytes, unescaped};
 use super::passwords::passwords;
-use super::patterns::{HintedRules, SIZE, compiled, with_ascii_word_ends};
-use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
+use super::rules::{TOKENS, compiled};
 use super::shape::{entropy, is_placeholder, is_value, is_words};
 use super::values::FoundSecret;
 
-static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    let patterns = RULES
-        .iter()
-        .map(|(_, pattern)| with_ascii_word_ends(pattern));
-    RegexSetBuilder::new(patterns)
-        .size_limit(SIZE)
-        .build()
-        .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
-});
-
-static EACH: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| RULES.iter().map(|(_, pattern)| compiled(pattern)).collect());
-static KEY_BLOCK: LazyLock<Regex> = LazyLock::new(|| compiled(PRIVATE_KEY));
+static KEY_BLOCK: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
 /// All secrets of `text`, in order, none inside another.
@@ -46,7 +32,6 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     let mut found = by_rules(text);
     found.extend(private_keys(text));
     found.extend(in_base64(text));
-    found.extend(by_gitleaks(text));
     found.extend(passwords(text));
     found.sort_by_key(|found| {
         (
@@ -78,14 +63,12 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
 
 fn by_rules(text: &str) -> Vec<FoundSecret> {
     let mut secrets = Vec::new();
-    for index in SET.matches(text) {
-        let (Some((kind, _)), Some(regex)) = (RULES.get(index), EACH.get(index)) else {
-            continue;
-        };
-        for captures in regex.captures_iter(text) {
-            let secret = captures.get(1).or_else(|| captures.get(0));
-            let range = secret.and_then(|secret| token_at(text, secret.range(), 0.0));
-            secrets.extend(range.map(|range| FoundSecret::new(kind, range)));
+    for (rule, regex) in TOKENS.hinted_in(text) {
+        for captures in regex.captures_iter(text.as_bytes()) {
+            let range = rule
+                .secret(&captures)
+                .and_then(|secret| token_at(text, secret.range(), rule.entropy));
+            secrets.extend(range.map(|range| FoundSecret::new(&rule.id, range)));
         }
     }
     secrets
@@ -102,50 +85,6 @@ fn token_at(text: &str, range: Range<usize>, entropy_of_rule: f64) -> Option<Ran
         && !is_words(value)
         && is_value(value);
     is_token.then_some(range)
-}
-
-#[derive(Deserialize)]
-struct GitleaksRule {
-    /// The kind of secret.
-    id: String,
-    regex: String,
-    keywords: Vec<String>,
-    /// The least entropy of a secret.
-    entropy: Option<f64>,
-    /// The group of the pattern that is the secret.
-    group: Option<usize>,
-}
-
-/// Read when the first text is scrubbed. The file is part of the program and a test compiles every rule, so a fault in
-/// it leaves an empty list rather than a panic.
-static GITLEAKS_RULES: LazyLock<HintedRules<GitleaksRule>> = LazyLock::new(|| {
-    let mut file: Value = serde_json::from_str(GITLEAKS).unwrap_or_default();
-    let listed: Vec<GitleaksRule> =
-        serde_json::from_value(file["rules"].take()).unwrap_or_default();
-    HintedRules::new(listed.into_iter().map(|mut rule| {
-        let (keywords, regex) = (
-            std::mem::take(&mut rule.keywords),
-            std::mem::take(&mut rule.regex),
-        );
-        (rule, keywords, move || regex)
-    }))
-});
-
-fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
-    let mut secrets = Vec::new();
-    for (rule, regex) in GITLEAKS_RULES.hinted_in(text) {
-        for captures in regex.captures_iter(text.as_bytes()) {
-            let secret = match rule.group {
-                Some(group) => captures.get(group),
-                None => captures.iter().skip(1).flatten().next(),
-            };
-            let found = secret.or_else(|| captures.get(0));
-            let least = rule.entropy.unwrap_or_default();
-            let range = found.and_then(|found| token_at(text, found.range(), least));
-            secrets.extend(range.map(|range| FoundSecret::new(&rule.id, range)));
-        }
-    }
-    secrets
 }
 
 /// Blocks of private keys, up to their end or, in a text that was cut, as far as the base64 goes. Lines may be escaped
@@ -325,17 +264,5 @@ mod tests {
     fn entropy_is_zero_for_one_letter_and_one_bit_for_two() {
         assert!(entropy("aaaa").abs() < 1e-9);
         assert!((entropy("abab") - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn every_rule_of_gitleaks_compiles() {
-        assert!(GITLEAKS_RULES.len() > 180);
-        assert_eq!(
-            GITLEAKS_RULES
-                .faulty()
-                .map(|rule| &rule.id)
-                .collect::<Vec<_>>(),
-            Vec::<&String>::new()
-        );
     }
 }

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::edit::{first_bytes, last_bytes};
 use super::key_names::{KeywordClass, class_of_word, words};
-use super::patterns::compiled;
+use super::rules::compiled;
 use super::values::{ValueSyntax, is_strong};
 
 /// Where a value is, and how it is written.

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::edit::first_bytes;
 use super::key_names::{KeywordClass, class_of_word, words};
-use super::patterns::compiled;
+use super::rules::compiled;
 use super::shape::{entropy, has_byte, is_identifier, is_path, is_placeholder};
 use super::word_lists::{CODE_WORDS, LABEL_WORDS, TYPES, UNSAID, WordList};
 
