@@ -11,7 +11,7 @@ use super::conversation::{
     CompactionKind, Conversation, DropReason, RecordedCompaction, RepairKind,
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
-use super::scrub::{joined_ranges, shorten_while_reading};
+use super::scrub::joined_ranges;
 use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
@@ -274,8 +274,7 @@ impl ConversationDraft {
             self.cleared += 1;
             CLEARED_RESULT.clone_into(&mut text);
         }
-        self.entries
-            .push(Message::result(id, shorten_while_reading(text)));
+        self.entries.push(Message::result(id, text));
     }
 
     /// Adds a result to the call that it names; else to the oldest call of its tool that waits, or the oldest at all.

@@ -46,7 +46,7 @@ pub use format::Format;
 pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
 pub use scrub::{
     Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
-    SuspicionKind, audit, full_length, has_secret, record_scrubbing, scrub, scrub_texts,
+    SuspicionKind, audit, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 use source::{DOCUMENT_LIMIT, Records};
 pub use stats::{FixtureStats, stats};

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::errors::error_of;
-use crate::import::full_length;
 use crate::references::{FileLines, Lines, Target, command_of, targets};
 use crate::transcript::{
     FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_read,
@@ -207,7 +206,7 @@ impl SessionActions {
 
 /// A rough count: four characters per token.
 fn tokens_of(result: &str) -> u64 {
-    full_length(result) as u64 / 4
+    result.chars().count() as u64 / 4
 }
 
 /// The results of the calls of message `at`, by the id of the call.

@@ -12,8 +12,7 @@ use super::window::{
     identity, placebos, surrounded,
 };
 use crate::import::{
-    CompactionKind, Conversation, Fingerprint, Format, RecordedCompaction, RepairKind, full_length,
-    scrub_texts,
+    CompactionKind, Conversation, Fingerprint, Format, RecordedCompaction, RepairKind, scrub_texts,
 };
 use crate::references::SessionNoise;
 use crate::transcript::{Message, Role};
@@ -263,7 +262,7 @@ fn characters_of(message: &Message) -> usize {
         .iter()
         .map(|call| call.function.arguments.len())
         .sum();
-    full_length(&message.content) + calls
+    message.content.chars().count() + calls
 }
 
 fn note(conversation: &Conversation, actions: &SessionActions) -> Option<SessionNote> {

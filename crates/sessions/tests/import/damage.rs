@@ -148,14 +148,13 @@ fn of_very_many_damaged_lines_the_first_are_listed_and_the_others_counted() {
 }
 
 #[test]
-fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
+fn a_long_output_is_cut_and_says_its_length() {
     let output: String = (0..20_000).map(|n| format!("line {n}\\n")).collect();
     let log = format!(
         "{{\"role\":\"user\",\"content\":\"go\"}}\n{{\"role\":\"assistant\",\"tool_calls\":[{{\"id\":\"c\",\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}]}}\n{{\"role\":\"tool\",\"tool_call_id\":\"c\",\"content\":\"{output}\"}}\n"
     );
     let imported = read("a.jsonl", &log).expect("reads");
     let conversation = imported.conversations[0].clone();
-    assert!(conversation.messages[2].content.len() < 5000);
     let count = |_: &compeval_sessions::transcript::Message| base::units::Tokens(1);
     let made = assemble(
         conversation,
@@ -172,7 +171,6 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
         content.contains("[... cut, 208,890 characters in the original ...]"),
         "{content}"
     );
-    assert!(!content.contains('\u{F8FF}'));
 }
 
 #[test]

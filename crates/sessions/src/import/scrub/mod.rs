@@ -34,8 +34,6 @@ use secrets::secrets;
 use shape::is_distinctive;
 
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
-pub use cut::full_length;
-pub(crate) use cut::shorten_while_reading;
 pub(crate) use edit::joined_ranges;
 
 /// Whether a text has a machine token, a private key, or a password by its position.
