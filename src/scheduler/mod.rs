@@ -2,8 +2,7 @@
 //! step.
 //!
 //! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (the outcome of
-//! each task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests),
-//! `batch` (requests that are sent in batches), `queue` (models that are unavailable), `breakers`, `stats` (events and
+//! each task, and what follows from it; that for the judges' self-tests is in `qualification`), `batch` (requests that are sent in batches), `queue` (models that are unavailable), `breakers`, `stats` (events and
 //! counts) and `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
@@ -11,7 +10,6 @@
 mod batch;
 mod breakers;
 mod budget;
-mod cells;
 mod event;
 mod execute;
 mod in_flight;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use super::batch::{BatchLane, EndedLine, LineEnd, Step};
+use super::batch::{BatchLane, Step};
 use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
 use super::event::{Listener, RunEvent, SkipReason};
@@ -349,20 +349,18 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         match step {
             Step::Ended(lines) => {
                 let executor = self.executor;
-                let shares = lines.into_iter().map(async |EndedLine { action, end }| {
-                    let end = match end {
-                        LineEnd::Executed(result) => {
-                            LineEnd::Executed(sharing::share(executor, &action, result).await)
-                        }
-                        again => again,
+                let shares = lines.into_iter().map(async |(action, result)| {
+                    let result = match result {
+                        Some(result) => Some(sharing::share(executor, &action, result).await),
+                        None => None,
                     };
-                    EndedLine { action, end }
+                    (action, result)
                 });
                 let mut shared = futures::stream::iter(shares).buffered(SharedCache::AT_ONCE);
-                while let Some(EndedLine { action, end }) = shared.next().await {
-                    match end {
-                        LineEnd::Executed(result) => self.complete(action, result)?,
-                        LineEnd::Again { .. } => self.tasks.put_back(action),
+                while let Some((action, result)) = shared.next().await {
+                    match result {
+                        Some(result) => self.complete(action, result)?,
+                        None => self.tasks.put_back(action),
                     }
                 }
                 Ok(true)

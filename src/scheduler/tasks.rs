@@ -1,25 +1,27 @@
 //! The life of a task: it is resolved from the cache, by the action of another task, or by executing its own; or it has no
-//! output. What follows from that is up to `cells` for cells of the matrix, and up to `qualification` for cases of the
-//! judges' self-tests.
+//! output, and then the cells that depend on it have none. What follows for cases of the judges' self-tests is up to
+//! `qualification`.
 
 use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
-use super::cells::Cells;
 use super::event::{RunEvent, SkipReason};
 use super::execute::Executor;
+use super::in_flight::SharedActions;
 use super::options::ExecutedOutput;
 use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use super::sharing;
 use super::stats::RunStats;
+use crate::action::{ActionKey, Repetition, StageName};
 use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
+use crate::pipeline::{AnswerCell, JudgeCell};
 use crate::plan::{
-    self, Action, CachedOutput, FailedAction, Frontier, Output, PrepareError, Resolved,
-    SelftestTask, Task,
+    self, Action, CachedOutput, FailedAction, Frontier, Output, OutputUnavailable, PrepareError,
+    Resolved, SelftestTask, Task, TaskOutcome, follow,
 };
-use models::{ErrorClass, Lane};
+use models::{ErrorClass, Lane, ReadFault};
 use store::cache::Record;
 
 /// What a task needs next.
@@ -37,7 +39,8 @@ pub(super) enum BegunTask {
 pub(super) struct Tasks<'r, 'e> {
     executor: &'r Executor<'e>,
     refresh: &'r Refresh,
-    cells: Cells<'r, 'e>,
+    frontier: Frontier<'e>,
+    shared: SharedActions,
     judges: JudgeQualification<'r, 'e>,
     breakers: Rc<CircuitBreakers>,
 }
@@ -50,12 +53,12 @@ impl<'r, 'e> Tasks<'r, 'e> {
         frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
     ) -> Tasks<'r, 'e> {
-        let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);
         Tasks {
             executor,
             refresh: &options.refresh,
-            cells,
+            frontier: frontier.warming_prompt_caches(),
+            shared: SharedActions::default(),
             judges,
             breakers,
         }
@@ -63,12 +66,12 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// The next task whose inputs are known.
     pub(super) fn next_ready(&mut self) -> Option<Task> {
-        self.cells.next_ready()
+        self.frontier.next_ready()
     }
 
     /// Whether another task is ready.
     pub(super) fn has_more(&self) -> bool {
-        self.cells.has_more()
+        self.frontier.has_more()
     }
 
     /// Resolves a task from the cache, or lets it share the action of another one.
@@ -84,15 +87,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 return Ok(BegunTask::Settled);
             }
         };
-        let Some(action) = self.cells.shared.join(action) else {
+        let Some(action) = self.shared.join(action) else {
             return Ok(BegunTask::Settled);
         };
-        if let Some(outcome) = self.cells.shared.failure(&action.key).cloned() {
+        if let Some(outcome) = self.shared.failure(&action.key).cloned() {
             self.share_failure(&task, outcome, stats)?;
             return Ok(BegunTask::Settled);
         }
         // Outputs that this run has made are current, even if their stage is refreshed.
-        let is_completed = self.cells.shared.is_completed(&action.key);
+        let is_completed = self.shared.is_completed(&action.key);
         let refresh = if is_completed {
             &Refresh::default()
         } else {
@@ -137,13 +140,14 @@ impl<'r, 'e> Tasks<'r, 'e> {
             },
             _ => None,
         };
-        self.cells.note_used(task, &action, resolved.key);
+        self.note_used(task, &action, resolved.key);
         self.release(&action);
         let resolved = Resolved {
             unchanged: task.follows_unchanged(),
             ..resolved
         };
-        self.cells.cached(task.stage(), &resolved, stats)?;
+        let is_first = self.shared.complete(resolved.key);
+        stats.cached(task.stage(), resolved.key, is_first, resolved.unchanged)?;
         self.resolve(task, resolved, output, stats)?;
         Ok(BegunTask::Settled)
     }
@@ -216,20 +220,23 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// Notes that an action is under way: other tasks with the same one wait for it.
     pub(super) fn started(&mut self, action: &Action) {
-        self.cells.shared.begin(action.key);
+        self.shared.begin(action.key);
     }
 
     /// Makes a task ready again that could not be executed yet, and those that shared its action.
     pub(super) fn put_back(&mut self, action: Action) {
         self.release(&action);
-        let mut tasks = self.cells.shared.finish(&action.key);
+        let mut tasks = self.shared.finish(&action.key);
         tasks.insert(0, action.task);
-        self.cells.put_back(tasks);
+        self.put_back_all(tasks);
     }
 
-    /// Makes tasks ready again that were deferred.
+    /// Makes tasks ready again that could not be begun yet; the first of them comes first.
     pub(super) fn put_back_all(&mut self, tasks: Vec<Task>) {
-        self.cells.put_back(tasks);
+        tasks
+            .into_iter()
+            .rev()
+            .for_each(|task| self.frontier.put_back(task));
     }
 
     /// An action was executed: resolves its task and those that share it.
@@ -240,8 +247,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let (task, key) = (&action.task, action.key);
-        let sharers = self.cells.shared.finish(&key);
-        self.cells.shared.complete(key);
+        let sharers = self.shared.finish(&key);
+        self.shared.complete(key);
         stats.note(fresh.usage_warning.take())?;
         stats.completed(action, &fresh)?;
         if let Some(judge) = task.judge() {
@@ -250,7 +257,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.release(action);
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
-            self.cells.note_used(&sharer, action, fresh.resolved.key);
+            self.note_used(&sharer, action, fresh.resolved.key);
             stats.emit(&RunEvent::Shared {
                 stage: sharer.stage(),
             })?;
@@ -267,7 +274,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let task = &action.task;
-        let sharers = self.cells.shared.finish(&action.key);
+        let sharers = self.shared.finish(&action.key);
         stats.emit(&RunEvent::Failed(failure))?;
         // A judge that writes until the token limit was asked, and would be no better another time.
         let was_answered = failure.class.is_none_or(ErrorClass::was_answered);
@@ -281,7 +288,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         } else {
             CaseOutcome::Unasked(Some(failure.message_with_hint()))
         };
-        self.cells.shared.fail(action.key, outcome.clone());
+        self.shared.fail(action.key, outcome.clone());
         self.unresolved(task, outcome.clone(), stats)?;
         sharers
             .iter()
@@ -309,7 +316,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         self.release(&action);
-        let mut tasks = self.cells.shared.finish(&action.key);
+        let mut tasks = self.shared.finish(&action.key);
         tasks.push(action.task);
         for task in tasks {
             stats.skipped(task.stage(), reason)?;
@@ -326,7 +333,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     fn release(&mut self, action: &Action) {
         if let Some(judge) = action.task.judge() {
             let released = self.judges.ended(judge, &action.key);
-            self.cells.put_back(released);
+            self.put_back_all(released);
         }
     }
 
@@ -354,7 +361,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 self.settle(case, outcome, stats)
             }
             Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
-                self.cells.resolve(task, resolved, output, stats)
+                self.resolve_cell(task, resolved, output, stats)
             }
         }
     }
@@ -370,7 +377,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             Task::Side(_) => Ok(()),
             Task::Selftest(case) => self.settle(case, outcome, stats),
             Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
-                self.cells.unresolved(task, stats)
+                self.unresolved_cell(task, stats)
             }
         }
     }
@@ -383,7 +390,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let released = self.judges.settle(case, outcome, stats)?;
-        self.cells.put_back(released);
+        self.put_back_all(released);
         if self.judges.has_unacceptable() {
             self.breakers.cancel_all();
         }
@@ -394,12 +401,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let message = "this cell was left waiting for what never came: a fault of compeval";
         let hint = "run again; if it stays, please report it";
-        for task in self
-            .judges
-            .drain()
-            .into_iter()
-            .chain(self.cells.shared.drain())
-        {
+        for task in self.judges.drain().into_iter().chain(self.shared.drain()) {
             let place = task.place(self.executor.preparer.pipeline());
             let failure = FailedAction::new(place, task.stage(), None, message);
             stats.emit(&RunEvent::Failed(&FailedAction {
@@ -419,5 +421,148 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// Judges that failed their self-test.
     pub(super) fn weak_judges(&self) -> Vec<String> {
         self.judges.weak()
+    }
+
+    fn fail_cell(
+        &mut self,
+        task: &Task,
+        failure: &FailedAction,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        stats.emit(&RunEvent::Failed(failure))?;
+        self.unresolved_cell(task, stats)
+    }
+
+    /// A cell has no output, so those that depend on it have none either.
+    fn unresolved_cell(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
+        Ok(stats.unresolved(task.stage(), blocked)?)
+    }
+
+    /// A cell has an output: `output`, if it was just read.
+    fn resolve_cell(
+        &mut self,
+        task: &Task,
+        resolved: Resolved,
+        output: Option<Output>,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
+        if let Task::Compress(task) = task {
+            stats.resolved(StageName::Compress);
+            let context = self.frontier.context(task, resolved);
+            stats.emit(&RunEvent::Context { context: &context })?;
+            self.frontier.resolve_context(task, context);
+            return Ok(());
+        }
+        let outcome = match follow(
+            self.executor.store,
+            &self.executor.preparer,
+            task,
+            resolved,
+            output.as_ref(),
+        ) {
+            Ok(TaskOutcome::Rejected) => {
+                return self.fail_cell(task, &self.truncation(task, resolved.key), stats);
+            }
+            Ok(outcome) => outcome,
+            Err(error) => {
+                return self.fail_cell(task, &self.unreadable(task, resolved.key, &error), stats);
+            }
+        };
+        if let TaskOutcome::Searched(_) = outcome {
+            stats.emit(&RunEvent::AnotherStep {
+                stage: task.stage(),
+            })?;
+            self.frontier.resolve(task, outcome);
+            return Ok(());
+        }
+        stats.resolved(task.stage());
+        self.frontier.resolve(task, outcome);
+        if let Some(Output::Answer(answer)) = &output {
+            self.executor
+                .outputs
+                .put_answer(resolved.key, answer.clone());
+        }
+        if let Task::Answer(task) = task
+            && task.context.variant().is_some()
+            && let Ok(answer) = self
+                .executor
+                .outputs
+                .answer(&Task::Answer(task.clone()), &resolved.key)
+        {
+            stats.emit(&RunEvent::Planted {
+                task,
+                reply: &answer.text,
+            })?;
+        }
+        if let Task::Judge(task) = task {
+            stats.emit(&RunEvent::Judged {
+                task,
+                resolved: &resolved,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The failure of a cell whose answer was cut off. The answer stays in the cache: with another setting it is graded,
+    /// and no request is sent.
+    fn truncation(&self, task: &Task, key: ActionKey) -> FailedAction {
+        let hint = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
+        let failure = self.failure(task, key, ReadFault::Truncated.to_string(), hint);
+        FailedAction {
+            class: Some(ErrorClass::Truncated),
+            ..failure
+        }
+    }
+
+    /// The failure of a cell whose cached output cannot be read.
+    fn unreadable(&self, task: &Task, key: ActionKey, error: &OutputUnavailable) -> FailedAction {
+        self.failure(task, key, error.to_string(), OutputUnavailable::remedy())
+    }
+
+    fn failure(&self, task: &Task, key: ActionKey, message: String, hint: &str) -> FailedAction {
+        let place = task.place(self.executor.preparer.pipeline());
+        let failure = FailedAction::new(place, task.stage(), Some(key), message);
+        FailedAction {
+            hint: Some(hint.to_owned()),
+            ..failure
+        }
+    }
+
+    /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used
+    /// at its place last. That is not always what was made there last: a user may go back to an earlier prompt, and
+    /// cells may share an action.
+    fn note_used(&self, task: &Task, action: &Action, key: ActionKey) {
+        let Action {
+            stage, repetition, ..
+        } = *action;
+        let is_one_place = match task {
+            Task::Side(_) | Task::Selftest(_) => false,
+            Task::Compress(_) => true,
+            Task::Answer(task) => self.is_one_answer(&task.cell),
+            Task::Judge(task) => self.is_one_judgement(&task.cell),
+        };
+        if is_one_place {
+            let place = task.place(self.executor.preparer.pipeline());
+            self.executor
+                .store
+                .note_latest(&place.digest(stage, repetition), key);
+        }
+    }
+
+    /// Whether no other run has another action in the place of an answer. An answer by rules has no run number, so it
+    /// shares its place with those of the other runs, whose contexts may differ.
+    fn is_one_answer(&self, cell: &AnswerCell) -> bool {
+        let matrix = self.executor.preparer.matrix();
+        matrix.answer_repetition(cell) != Repetition::NONE
+            || matrix.compress_repetition(&cell.compress) == Repetition::NONE
+    }
+
+    /// The same for a judgement: one by rules has no run number either, and the answers of the other runs may differ.
+    fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
+        let matrix = self.executor.preparer.matrix();
+        let is_one_above = matrix.answer_repetition(&cell.answer) == Repetition::NONE
+            && self.is_one_answer(&cell.answer);
+        matrix.judge_repetition(cell) != Repetition::NONE || is_one_above
     }
 }

@@ -26,22 +26,23 @@ use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, Journal, LineOutcome, Refresh};
-use crate::plan::Action;
+use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
-    BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
+    BatchOptions, ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
 };
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
-use models::{Lane, Limits, ModelRef};
+use models::{CallFailure, Lane, Limits, ModelRef};
 use reading::{UnusableReply, read_stored};
 use store::cache::{CacheError, EntryStatus, Lookup};
-use submit::{MAX_LINES, Submission, Submitter};
-pub(super) use tracked::{EndedLine, LineEnd};
-use tracked::{Tracked, first_wait, poll_wait};
+use tracked::{EndedLine, Tracked, first_wait, poll_wait};
+
+/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
+const MAX_LINES: usize = 10_000;
 
 /// What the event loop does next.
 pub(super) enum Step {
@@ -193,7 +194,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             ended.extend(self.submit_pending(&stop, breakers).await?);
             if !ended.is_empty() {
                 self.polls = 0;
-                return Ok(self.end(ended));
+                return Ok(Step::Ended(ended));
             }
             if *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle(SkipReason::Interrupted));
@@ -210,16 +211,21 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
     }
 
-    /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
-    /// must.
-    fn end(&mut self, lines: Vec<EndedLine>) -> Step {
-        for line in lines
-            .iter()
-            .filter(|line| matches!(line.end, LineEnd::Again { live: true }))
-        {
-            self.live.entry(line.action.key).or_insert(0);
-        }
-        Step::Ended(lines)
+    /// An action that is begun again, live.
+    fn begin_live(&mut self, action: Action) -> EndedLine {
+        self.live.entry(action.key).or_insert(0);
+        (action, None)
+    }
+
+    /// An action whose request failed, which may stop other requests that would fail in the same way.
+    fn failed(
+        &self,
+        action: Action,
+        failure: &CallFailure,
+        breakers: &CircuitBreakers,
+    ) -> EndedLine {
+        let failure = self.executor.failed_call(&action, failure);
+        failed_line(action, failure, breakers)
     }
 
     /// Everything that waits ends without an output, whether or not it was submitted.
@@ -233,28 +239,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let submitted = self.waiting.drain().map(|(_, action)| (action, reason));
         let pending = self.pending.drain(..).map(|action| (action, unsent));
         Step::Idle(submitted.chain(pending).collect())
-    }
-
-    fn submitter<'s>(
-        &'s self,
-        stop: &'s watch::Receiver<StopRequest>,
-        breakers: &'s CircuitBreakers,
-    ) -> Submitter<'s, 'e> {
-        Submitter {
-            executor: self.executor,
-            refresh: self.refresh,
-            stop,
-            breakers,
-        }
-    }
-
-    /// Actions, each with the number of its attempt.
-    fn numbered(&self, group: Vec<Action>) -> Vec<(Action, u8)> {
-        let numbered = group.into_iter().map(|action| {
-            let before = self.attempts.get(&action.key).copied().unwrap_or(0);
-            (action, before.saturating_add(1))
-        });
-        numbered.collect()
     }
 
     /// The first wait of the provider that is polled most often.
@@ -320,33 +304,27 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             let Some(action) = self.waiting.remove(&line.key) else {
                 continue;
             };
-            let end = match outcomes.get(&line.key) {
+            ended.push(match outcomes.get(&line.key) {
                 Some(LineResult {
                     unkept: Some(reply),
                     ..
-                }) => self.end_unkept(&action, reply, breakers),
+                }) => self.end_unkept(action, reply, breakers),
                 Some(LineResult {
                     outcome: LineOutcome::Stored,
                     ..
                 }) => {
-                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts)
-                        .await
-                    {
-                        Some(result) => LineEnd::Executed(result),
-                        None => LineEnd::Again { live: true },
+                    let most = batch.intent.max_attempts;
+                    match read_stored(self.executor, &action, breakers, most).await {
+                        Some(result) => (action, Some(result)),
+                        None => self.begin_live(action),
                     }
                 }
                 Some(LineResult {
                     failure: Some(failure),
                     ..
-                }) => LineEnd::failed(
-                    &action,
-                    self.executor.failed_call(&action, failure),
-                    breakers,
-                ),
-                _ => LineEnd::Again { live: false },
-            };
-            ended.push(EndedLine { action, end });
+                }) => self.failed(action, failure, breakers),
+                _ => (action, None),
+            });
         }
         Ok(ended)
     }
@@ -354,15 +332,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// What follows from a reply that cannot be used and was not stored.
     fn end_unkept(
         &mut self,
-        action: &Action,
+        action: Action,
         reply: &UnusableReply,
         breakers: &CircuitBreakers,
-    ) -> LineEnd {
+    ) -> EndedLine {
         if !reply.is_asked_again {
-            return LineEnd::failed(action, *reply.failure.clone(), breakers);
+            return failed_line(action, *reply.failure.clone(), breakers);
         }
         self.live.insert(action.key, 1);
-        LineEnd::Again { live: true }
+        (action, None)
     }
 
     /// Submits what is pending, model by model.
@@ -373,52 +351,30 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     ) -> Result<Vec<EndedLine>, CacheError> {
         let (mut groups, mut ended) = (BTreeMap::<ModelRef, Vec<Action>>::new(), Vec::new());
         for action in std::mem::take(&mut self.pending) {
-            match action.request().map(ModelRequest::model_ref) {
-                Some(model) => groups.entry(model).or_default().push(action),
-                None => ended.push(EndedLine {
-                    action,
-                    end: LineEnd::Again { live: true },
-                }),
+            if let Some(model) = action.request().map(ModelRequest::model_ref) {
+                groups.entry(model).or_default().push(action);
             }
         }
-        for mut group in groups.into_values() {
+        for (model, mut group) in groups {
             while !group.is_empty() {
                 if *stop.borrow() != StopRequest::No {
                     self.pending.append(&mut group);
                     break;
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
-                let numbered = self.numbered(std::mem::replace(&mut group, rest));
-                let submission = self.submitter(stop, breakers).submit(numbered).await?;
-                if !submission.left.is_empty() {
-                    self.pending.append(&mut group);
-                }
-                ended.extend(self.note_submission(submission));
+                let part = std::mem::replace(&mut group, rest);
+                ended.extend(self.submit(&model, part, stop, breakers).await?);
             }
         }
         Ok(ended)
     }
+}
 
-    /// Adds the batches of a submission. Returns the actions that need not wait for one.
-    fn note_submission(&mut self, submission: Submission) -> Vec<EndedLine> {
-        let Submission {
-            open,
-            submitted,
-            ended,
-            unaffordable,
-            reached,
-            left,
-        } = submission;
-        self.open.extend(open);
-        self.submitted_requests += submitted.len() as u64;
-        for action in submitted {
-            self.held.insert(action.key);
-            self.waiting.insert(action.key, action);
-        }
-        self.pending.extend(unaffordable.into_iter().chain(left));
-        self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
-        ended
+fn failed_line(action: Action, failure: FailedAction, breakers: &CircuitBreakers) -> EndedLine {
+    if let Some(request) = action.request() {
+        breakers.record(request, &failure);
     }
+    (action, Some(Err(ExecutionError::from(failure))))
 }
 
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.

@@ -3,18 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::tracked::{EndedLine, LineEnd, Tracked};
+use super::tracked::{EndedLine, Tracked};
+use super::{BatchLane, MAX_LINES};
 use crate::action::DigestBuilder;
-use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, OpenBatch, Refresh};
+use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, OpenBatch};
 use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
-use crate::scheduler::budget::{BudgetReached, Reservation};
-use crate::scheduler::execute::Executor;
+use crate::scheduler::budget::Reservation;
 use crate::scheduler::options::{StopRequest, stop_requested};
 use base::files::user_folder;
 use base::lock::FileLock;
@@ -25,112 +24,75 @@ use models::{
 };
 use store::cache::{BatchNonce, CacheError, now_ms};
 
-/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
-pub(super) const MAX_LINES: usize = 10_000;
 /// Bytes of requests in one batch, less than half of what either vendor takes.
 const MAX_BYTES: usize = 80 << 20;
-
-/// The outcome of a submission.
-#[derive(Default)]
-pub(super) struct Submission {
-    pub(super) open: Vec<Tracked>,
-    /// Actions that wait for these batches.
-    pub(super) submitted: Vec<Action>,
-    pub(super) ended: Vec<EndedLine>,
-    /// Actions that the budget has no room for.
-    pub(super) unaffordable: Vec<Action>,
-    pub(super) reached: Option<BudgetReached>,
-    /// Actions that are not submitted because the run is to stop.
-    pub(super) left: Vec<Action>,
-}
 
 /// A request that is ready to be submitted, with what is reserved for it.
 struct BuiltRequest {
     action: Action,
-    model: ModelRef,
-    operation: Operation,
-    lane: Lane,
     attempt: u8,
     request: HttpRequest,
     worst: Option<Usd>,
     reservation: Reservation,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Submitter<'s, 'e> {
-    pub(super) executor: &'s Executor<'e>,
-    /// What the run refreshes. It is noted in each batch.
-    pub(super) refresh: &'s Refresh,
-    pub(super) stop: &'s watch::Receiver<StopRequest>,
-    pub(super) breakers: &'s CircuitBreakers,
-}
-
-impl Submitter<'_, '_> {
-    /// Submits requests to one model to its vendor, in as many batches as they need.
-    pub(super) async fn submit(self, group: Vec<(Action, u8)>) -> Result<Submission, CacheError> {
-        let mut submission = Submission::default();
-        let Some(spec) = self.provider_of(&group) else {
-            let again = group.into_iter().map(|(action, _)| EndedLine {
-                action,
-                end: LineEnd::Again { live: true },
-            });
-            submission.ended.extend(again);
-            return Ok(submission);
+impl BatchLane<'_, '_> {
+    /// Submits requests to one model to its vendor, in as many batches as they need. Returns the actions that need not wait
+    /// for one. What the budget has no room for, or is not submitted because the run is to stop, stays pending.
+    pub(super) async fn submit(
+        &mut self,
+        model: &ModelRef,
+        group: Vec<Action>,
+        stop: &watch::Receiver<StopRequest>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let mut ended = Vec::new();
+        let providers = &self.executor.preparer.pipeline().providers;
+        let Some(spec) = providers.get(&model.provider).cloned() else {
+            // The live request names what is wrong.
+            ended.extend(group.into_iter().map(|action| self.begin_live(action)));
+            return Ok(ended);
         };
         let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
             Ok(client) => client,
             Err(failure) => {
-                submission
-                    .ended
-                    .extend(self.fail_all(group.into_iter().map(|(action, _)| action), &failure));
-                return Ok(submission);
+                let failed = |action| self.failed(action, &failure, breakers);
+                ended.extend(group.into_iter().map(failed));
+                return Ok(ended);
             }
         };
-        for mut built in self.build(group, &spec, &mut submission) {
+        for mut built in self.build(group, &spec, &mut ended) {
             while !built.is_empty() {
                 let rest = built.split_off(fitting(&built));
-                self.create(&client, &spec, built, &mut submission).await?;
+                let refused = self.create(&client, &spec, model, built, stop).await?;
+                if let Some((actions, failure)) = refused {
+                    let failed = |action| self.failed(action, &failure, breakers);
+                    ended.extend(actions.into_iter().map(failed));
+                }
                 built = rest;
             }
         }
-        Ok(submission)
-    }
-
-    fn provider_of(self, group: &[(Action, u8)]) -> Option<Arc<ProviderSpec>> {
-        let request = group.first().and_then(|(action, _)| action.request())?;
-        self.executor
-            .preparer
-            .pipeline()
-            .providers
-            .get(&request.provider)
-            .cloned()
+        Ok(ended)
     }
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
     /// common beginning are together, for the vendor's prompt cache.
     fn build(
-        self,
-        group: Vec<(Action, u8)>,
+        &mut self,
+        group: Vec<Action>,
         spec: &ProviderSpec,
-        submission: &mut Submission,
+        ended: &mut Vec<EndedLine>,
     ) -> Vec<Vec<BuiltRequest>> {
         let mut groups: BTreeMap<_, Vec<BuiltRequest>> = BTreeMap::new();
-        for (action, attempt) in group {
+        let mut reached = None;
+        for action in group {
             let Some(asked) = action.request() else {
-                submission.ended.push(EndedLine {
-                    action,
-                    end: LineEnd::Again { live: true },
-                });
                 continue;
             };
-            let (model, operation, lane) = (asked.model_ref(), asked.operation, asked.lane);
             let (request, worst) = match self.executor.batch_request(&action, asked, spec) {
                 Ok(made) => made,
                 Err(error) => {
-                    submission.ended.push(EndedLine {
-                        action,
-                        end: LineEnd::Executed(Err(error)),
-                    });
+                    ended.push((action, Some(Err(error))));
                     continue;
                 }
             };
@@ -139,105 +101,105 @@ impl Submitter<'_, '_> {
                     let built = groups
                         .entry((request.path, request.headers.clone()))
                         .or_default();
+                    let before = self.attempts.get(&action.key).copied().unwrap_or(0);
                     built.push(BuiltRequest {
                         action,
-                        model,
-                        operation,
-                        lane,
-                        attempt,
+                        attempt: before.saturating_add(1),
                         request,
                         worst,
                         reservation,
                     });
                 }
-                Err(reached) => {
-                    submission.reached.get_or_insert(reached);
-                    submission.unaffordable.push(action);
+                Err(limit) => {
+                    reached.get_or_insert(limit);
+                    self.pending.push(action);
                 }
             }
         }
+        self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
         groups
             .values_mut()
             .for_each(|built| built.sort_by(|a, b| a.request.body.cmp(&b.request.body)));
         groups.into_values().collect()
     }
 
-    /// What is recorded before a batch is created. `first` is one of `built`; all of them ask its model.
+    /// What is recorded before a batch is created, of requests to one model.
     fn intent(
-        self,
+        &self,
         spec: &ProviderSpec,
-        first: &BuiltRequest,
+        model: &ModelRef,
         built: &[BuiltRequest],
         fingerprint: u32,
         newest: Option<String>,
     ) -> BatchIntent {
-        let model = first.model.clone();
-        let created = now_ms();
+        let (executor, created) = (self.executor, now_ms());
+        let asked = built.first().and_then(|first| first.action.request());
+        let (operation, lane) = asked.map_or((Operation::Generate, Lane::Batch), |request| {
+            (request.operation, request.lane)
+        });
+        let lines = built.iter().map(|built| BatchLine {
+            key: built.action.key,
+            attempt: built.attempt,
+            place: executor.place(&built.action),
+            inputs: built.action.inputs(executor.preparer.pipeline()),
+            reserved: built.worst,
+        });
         BatchIntent {
             nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
             created,
             account: BatchAccount::from(spec),
             fingerprint,
-            operation: first.operation,
-            price: self
-                .executor
-                .preparer
-                .pipeline()
-                .prices
-                .get(&model)
-                .copied(),
-            ratio: self.executor.prices.lane_ratio(&model, first.lane),
-            model,
+            operation,
+            price: executor.preparer.pipeline().prices.get(model).copied(),
+            ratio: executor.prices.lane_ratio(model, lane),
+            model: model.clone(),
             newest,
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: spec.limits.max_attempts,
-            lines: built.iter().map(|built| self.batch_line(built)).collect(),
+            lines: lines.collect(),
         }
     }
 
-    /// Uploads the requests of a batch. `first` is one of `built`; all of them ask its model.
+    /// Uploads the requests of a batch.
     async fn upload(
-        self,
+        &self,
         client: &BatchClient,
         spec: &ProviderSpec,
-        first: &BuiltRequest,
+        model: &ModelRef,
         built: &[BuiltRequest],
     ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
         let newest = client.newest().await?;
-        let intent = self.intent(spec, first, built, client.fingerprint(), newest);
+        let intent = self.intent(spec, model, built, client.fingerprint(), newest);
         let prepared = client
             .prepare(&intent.nonce.to_string(), &requests(&intent, built))
             .await?;
         Ok((intent, prepared))
     }
 
+    /// Creates a batch. If the vendor refuses it, returns the actions and why.
     async fn create(
-        self,
+        &mut self,
         client: &BatchClient,
         spec: &ProviderSpec,
+        model: &ModelRef,
         built: Vec<BuiltRequest>,
-        submission: &mut Submission,
-    ) -> Result<(), CacheError> {
+        stop: &watch::Receiver<StopRequest>,
+    ) -> Result<Option<(Vec<Action>, CallFailure)>, CacheError> {
         let store = self.executor.store;
-        let Some(first) = built.first() else {
-            return Ok(());
-        };
         let account = BatchAccount::from(spec);
         let _lock = tokio::select! {
             biased;
-            () = stop_requested(self.stop.clone(), StopRequest::Drain) => {
-                submission.left.extend(self.give_back(built));
-                return Ok(());
+            () = stop_requested(stop.clone(), StopRequest::Drain) => {
+                let unsent = self.give_back(built);
+                self.pending.extend(unsent);
+                return Ok(None);
             }
             lock = lock_creation(&account, client.fingerprint()) => lock,
         };
-        let uploaded = self.upload(client, spec, first, &built).await;
+        let uploaded = self.upload(client, spec, model, &built).await;
         let (mut intent, prepared) = match uploaded {
             Ok(uploaded) => uploaded,
-            Err(failure) => {
-                self.refuse(built, &failure, submission);
-                return Ok(());
-            }
+            Err(failure) => return Ok(Some((self.give_back(built), failure))),
         };
         let nonce = intent.nonce;
         // An upload may take longer than a batch is searched for whose creation was not confirmed.
@@ -257,73 +219,33 @@ impl Submitter<'_, '_> {
                 ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
                     .write(store)
                     .await?;
-                self.refuse(built, &failure, submission);
-                return Ok(());
+                return Ok(Some((self.give_back(built), failure)));
             }
         };
-        submission.add_batch(OpenBatch { intent, id }, built);
-        Ok(())
-    }
-
-    /// Releases what was reserved for requests that the vendor refused, and fails them.
-    fn refuse(self, built: Vec<BuiltRequest>, failure: &CallFailure, submission: &mut Submission) {
-        let actions = self.give_back(built).into_iter();
-        submission.ended.extend(self.fail_all(actions, failure));
-    }
-
-    fn fail_all<'b>(
-        self,
-        actions: impl Iterator<Item = Action> + 'b,
-        failure: &'b CallFailure,
-    ) -> impl Iterator<Item = EndedLine> + 'b
-    where
-        Self: 'b,
-    {
-        actions.map(move |action| {
-            let end = LineEnd::failed(
-                &action,
-                self.executor.failed_call(&action, failure),
-                self.breakers,
-            );
-            EndedLine { action, end }
-        })
-    }
-
-    fn batch_line(self, built: &BuiltRequest) -> BatchLine {
-        let BuiltRequest {
+        self.submitted_requests += built.len() as u64;
+        let mut reservations = Vec::with_capacity(built.len());
+        for BuiltRequest {
             action,
-            attempt,
-            worst,
+            reservation,
             ..
-        } = built;
-        BatchLine {
-            key: action.key,
-            attempt: *attempt,
-            place: self.executor.place(action),
-            inputs: action.inputs(self.executor.preparer.pipeline()),
-            reserved: *worst,
+        } in built
+        {
+            reservations.push(reservation);
+            self.held.insert(action.key);
+            self.waiting.insert(action.key, action);
         }
+        self.open
+            .push(Tracked::new(OpenBatch { intent, id }, reservations));
+        Ok(None)
     }
 
     /// Releases what was reserved for requests that are not submitted.
-    fn give_back(self, built: Vec<BuiltRequest>) -> Vec<Action> {
+    fn give_back(&self, built: Vec<BuiltRequest>) -> Vec<Action> {
         let actions = built.into_iter().map(|built| {
             self.executor.budget.give_back(built.reservation);
             built.action
         });
         actions.collect()
-    }
-}
-
-impl Submission {
-    /// Adds a batch that was created.
-    fn add_batch(&mut self, batch: OpenBatch, built: Vec<BuiltRequest>) {
-        let (actions, reservations): (Vec<_>, Vec<_>) = built
-            .into_iter()
-            .map(|built| (built.action, built.reservation))
-            .unzip();
-        self.submitted.extend(actions);
-        self.open.push(Tracked::new(batch, reservations));
     }
 }
 

@@ -4,43 +4,14 @@ use std::time::Duration;
 
 use crate::entries::{BatchIntent, OpenBatch};
 use crate::plan::Action;
-use crate::plan::FailedAction;
-use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
 use models::Limits;
 
-/// An action that no longer waits for a batch.
-pub(crate) struct EndedLine {
-    pub action: Action,
-    pub end: LineEnd,
-}
-
-#[expect(
-    clippy::large_enum_variant,
-    reason = "few at a time, and taken apart at once"
-)]
-pub(crate) enum LineEnd {
-    /// It has an output, or none.
-    Executed(Result<ExecutedOutput, ExecutionError>),
-    /// It is begun again: live, or in the next batch.
-    Again { live: bool },
-}
-
-impl LineEnd {
-    /// A failure, which may stop other requests that would fail in the same way.
-    pub(super) fn failed(
-        action: &Action,
-        failure: FailedAction,
-        breakers: &CircuitBreakers,
-    ) -> LineEnd {
-        if let Some(request) = action.request() {
-            breakers.record(request, &failure);
-        }
-        LineEnd::Executed(Err(ExecutionError::from(failure)))
-    }
-}
+/// An action that no longer waits for a batch, with its output or why it has none; `None` if it is begun again: live, or in
+/// the next batch.
+pub(crate) type EndedLine = (Action, Option<Result<ExecutedOutput, ExecutionError>>);
 
 /// A batch that is not closed, as this process follows it.
 pub(super) struct Tracked {
