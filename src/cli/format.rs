@@ -3,7 +3,6 @@
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, localized};
-use base::text::grouped;
 pub(crate) use base::text::short;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
@@ -117,15 +116,6 @@ pub(crate) fn age(seconds: u64) -> String {
     }
 }
 
-/// A quantity with as many digits as mean something: `120`, `8.3`, `0.25`.
-pub(crate) fn amount(number: f64) -> String {
-    match number {
-        n if n >= 9.95 => grouped(n.round() as u64),
-        n if n >= 0.995 => format!("{n:.1}"),
-        n => format!("{n:.2}"),
-    }
-}
-
 /// A share as a percentage; unknown is a dash.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))
@@ -172,14 +162,6 @@ mod tests {
         assert_eq!(
             [age(5), age(200), age(7300), age(200_000)],
             ["5 s", "3 min", "2 h", "2 d"]
-        );
-    }
-
-    #[test]
-    fn quantities_have_the_digits_that_mean_something() {
-        assert_eq!(
-            [4471.5, 120.4, 8.34, 0.251].map(amount),
-            ["4,472", "120", "8.3", "0.25"]
         );
     }
 

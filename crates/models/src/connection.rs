@@ -109,34 +109,10 @@ impl ProviderConnection {
         let account = self.account.limiter.status();
         let statuses = models.iter().map(|(name, model)| {
             let status = model.limiter.status();
-            // Models that share limits show a part each, so that together they show the whole.
-            let sharing = models
-                .values()
-                .filter(|other| other.limiter.shares_limits_with(&model.limiter))
-                .count() as u64;
-            let part = |limit: Option<u64>| limit.map(|limit| (limit / sharing.max(1)).max(1));
-            let reported = RatesPerMinute::new(status.allowed.all().map(part));
-            let declared = account.allowed;
-            let together = stricter(reported.tokens, declared.tokens);
-            let input = stricter(reported.input, declared.input);
             ProviderStatus {
                 provider: self.spec.name.clone(),
                 model: name.clone(),
-                sent: status.sent,
                 in_flight: status.in_flight,
-                requests_per_minute: stricter(reported.requests, declared.requests),
-                tokens: if together.is_some() {
-                    status.used.total()
-                } else {
-                    status.used.input
-                },
-                tokens_per_minute: together.or(input),
-                account_requests_per_minute: declared.requests,
-                account_tokens_per_minute: if together.is_some() {
-                    declared.tokens
-                } else {
-                    declared.input
-                },
                 waits: status.wait_reason.or_else(|| account.wait_reason.clone()),
             }
         });

@@ -1,4 +1,4 @@
-//! The state of a run in progress and the text that describes it: stages, rate, cost, time left, what it waits for.
+//! The state of a run in progress and the text that describes it: stages, cost, time left, what it waits for.
 //! Pure: the caller passes the time, and nothing is printed.
 //!
 //! The rate and the time left that indicatif computes do not fit: they are of one bar, while a run has a bar a stage,
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::action::StageName;
-use crate::cli::format::{amount, cost, count, duration, money, short, short_tokens};
+use crate::cli::format::{cost, count, duration, money, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
 use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
@@ -56,7 +56,6 @@ struct Sample {
     at: Instant,
     /// Cells finished by work, not by the cache.
     worked: u64,
-    by_provider: BTreeMap<ProviderName, (u64, u64)>,
 }
 
 /// The state of a run in progress.
@@ -112,11 +111,6 @@ impl ProgressModel {
 
     /// Stores a snapshot and samples the rate.
     pub(crate) fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
-        let mut by_provider: BTreeMap<ProviderName, (u64, u64)> = BTreeMap::new();
-        for status in &snapshot.statuses {
-            let entry = by_provider.entry(status.provider.clone()).or_default();
-            *entry = (entry.0 + status.sent, entry.1 + status.tokens);
-        }
         self.snapshot = snapshot;
         let worked: u64 = self
             .stages
@@ -129,11 +123,7 @@ impl ProgressModel {
         }) {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample {
-            at: now,
-            worked,
-            by_provider,
-        });
+        self.samples.push_back(Sample { at: now, worked });
     }
 
     /// What one stage has done; `brief` without what its bar shows.
@@ -163,9 +153,9 @@ impl ProgressModel {
         (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
     }
 
-    /// Rate, tokens, money and time as text; `brief` begins with the last of these, for the end may be cut off.
+    /// Tokens, money and time as text; `brief` begins with the last of these, for the end may be cut off.
     pub(crate) fn pace_words(&self, brief: bool) -> String {
-        let mut parts = self.provider_words();
+        let mut parts = Vec::new();
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
             let [input, output] = [usage.input, usage.output].map(short_tokens);
@@ -181,83 +171,6 @@ impl ProgressModel {
             parts.reverse();
         }
         parts.join(" · ")
-    }
-
-    /// The calls a second of each provider, and its limit. A provider without a call in the window is left out: a slow model
-    /// may begin none for a while.
-    fn provider_words(&self) -> Vec<String> {
-        let Some((first, last, seconds)) = self.window() else {
-            return Vec::new();
-        };
-        let mut words = Vec::new();
-        for (provider, (sent, tokens)) in &last.by_provider {
-            let (sent_before, tokens_before) =
-                first.by_provider.get(provider).copied().unwrap_or_default();
-            let calls = sent.saturating_sub(sent_before);
-            if calls > 0 {
-                let tokens = tokens.saturating_sub(tokens_before) as f64;
-                words.push(self.rate_words(
-                    provider,
-                    calls as f64 / seconds,
-                    tokens / seconds * 60.0,
-                ));
-            }
-        }
-        words
-    }
-
-    fn rate_words(
-        &self,
-        provider: &ProviderName,
-        calls_per_second: f64,
-        tokens_per_minute: f64,
-    ) -> String {
-        let (per, unit) = if calls_per_second < 0.5 {
-            (60.0, "calls/min")
-        } else {
-            (1.0, "calls/s")
-        };
-        let rate = self.allowed(provider, |s| {
-            (s.requests_per_minute, s.account_requests_per_minute)
-        });
-        let rate = rate
-            .map(|rate| format!(" of {}", amount(rate as f64 / 60.0 * per)))
-            .unwrap_or_default();
-        let limit = self.allowed(provider, |s| {
-            (s.tokens_per_minute, s.account_tokens_per_minute)
-        });
-        let limit = limit.map(|limit| {
-            let tokens = short(Some(tokens_per_minute as u64));
-            format!(", {tokens} of {} tokens/min", short(Some(limit)))
-        });
-        format!(
-            "{provider} {}{rate} {unit}{}",
-            amount(calls_per_second * per),
-            limit.unwrap_or_default()
-        )
-    }
-
-    /// A limit of a provider, from that of each model and that of the account: its models together, but no more than
-    /// the account allows; `None` if one has none.
-    fn allowed(
-        &self,
-        provider: &ProviderName,
-        limits: fn(&ProviderStatus) -> (Option<u64>, Option<u64>),
-    ) -> Option<u64> {
-        let of = self
-            .snapshot
-            .statuses
-            .iter()
-            .filter(|status| status.provider == *provider);
-        let (models, accounts): (Vec<_>, Vec<_>) = of.map(limits).unzip();
-        let account = accounts.into_iter().flatten().min().unwrap_or(u64::MAX);
-        let models: Vec<u64> = models.into_iter().collect::<Option<_>>()?;
-        (!models.is_empty()).then(|| {
-            models
-                .iter()
-                .fold(0, |sum: u64, limit| sum.saturating_add(*limit))
-                .min(account)
-        })
     }
 
     fn money_words(&self) -> String {

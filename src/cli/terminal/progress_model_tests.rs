@@ -6,17 +6,11 @@ use crate::scheduler::SkipReason;
 use crate::scheduler::Spent;
 use base::units::{Tokens, Usage};
 
-fn status(sent: u64, waits: Option<WaitReason>) -> ProviderStatus {
+fn status(waits: Option<WaitReason>) -> ProviderStatus {
     ProviderStatus {
         provider: "openai".into(),
         model: "gpt-5.2".into(),
-        sent,
         in_flight: 12,
-        requests_per_minute: Some(500),
-        tokens: sent * 1000,
-        tokens_per_minute: Some(200_000),
-        account_requests_per_minute: None,
-        account_tokens_per_minute: None,
         waits,
     }
 }
@@ -34,7 +28,7 @@ fn snapshot(sent: u64, usd: f64, waits: Option<WaitReason>) -> ProgressSnapshot 
         ..Spent::default()
     };
     ProgressSnapshot {
-        statuses: vec![status(sent, waits)],
+        statuses: vec![status(waits)],
         spent,
         stop: StopRequest::No,
     }
@@ -104,11 +98,11 @@ fn under_way(waits: Option<WaitReason>) -> ProgressModel {
 }
 
 #[test]
-fn a_line_shows_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
+fn a_line_shows_how_far_what_it_costs_and_how_long_it_takes() {
     let model = under_way(None);
     assert_eq!(
         model.line(),
-        "answer 61/200, judge 0/200 · openai 2.0 of 8.3 calls/s, 120k of 200k tokens/min · 54k tokens in, 6.0k out · \
+        "answer 61/200, judge 0/200 · 54k tokens in, 6.0k out · \
          $0.50 so far, about $3.40 to come · 3 min left"
     );
     assert_eq!(
@@ -118,7 +112,7 @@ fn a_line_shows_how_far_how_fast_what_it_costs_and_how_long_it_takes() {
 }
 
 #[test]
-fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
+fn a_server_that_takes_a_minute_for_a_call_has_a_time_left() {
     let mut shown = Shown::new([(StageName::Answer, 10)]);
     let start = Instant::now();
     for second in 0..=200_u64 {
@@ -131,7 +125,6 @@ fn a_server_that_takes_a_minute_for_a_call_has_a_pace_and_a_time_left() {
         );
     }
     let line = shown.model.line();
-    assert!(line.contains("openai 1.2 of 500 calls/min"), "{line}");
     assert!(line.ends_with("5 min left"), "{line}");
 }
 
@@ -180,7 +173,7 @@ fn a_budget_that_holds_calls_back_is_reported() {
     model.update(snapshot.clone(), Instant::now() + Duration::from_secs(31));
     let words = "the budget: $0.70 spent, $0.29 reserved for what is in flight, of $1.00";
     assert_eq!(model.wait_words().unwrap(), format!("waits for {words}"));
-    snapshot.statuses = vec![status(60, Some(WaitReason::Rate))];
+    snapshot.statuses = vec![status(Some(WaitReason::Rate))];
     model.update(snapshot, Instant::now() + Duration::from_secs(32));
     assert_eq!(
         model.wait_words().unwrap(),
@@ -192,45 +185,6 @@ fn a_budget_that_holds_calls_back_is_reported() {
             .contains("$0.70 so far of at most $1.00"),
         "{}",
         model.pace_words(false)
-    );
-}
-
-#[test]
-fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
-    let words = |models: [u64; 2], account: Option<u64>| {
-        let statuses =
-            [("gpt-5.2", models[0]), ("gpt-5.2-mini", models[1])].map(|(name, limit)| {
-                ProviderStatus {
-                    model: name.into(),
-                    requests_per_minute: Some(limit),
-                    tokens_per_minute: None,
-                    account_requests_per_minute: account,
-                    ..status(60, None)
-                }
-            });
-        let mut model = under_way(None);
-        model.update(
-            ProgressSnapshot {
-                statuses: statuses.into(),
-                ..ProgressSnapshot::default()
-            },
-            Instant::now() + Duration::from_secs(30),
-        );
-        model
-            .provider_words()
-            .join(" · ")
-            .split(" of ")
-            .nth(1)
-            .unwrap()
-            .to_owned()
-    };
-    assert_eq!(words([600, 600], None), "20 calls/s", "each has its own");
-    assert_eq!(words([600, 300], None), "15 calls/s");
-    assert_eq!(words([600, 600], Some(600)), "10 calls/s", "one for both");
-    assert_eq!(
-        words([300, 600], Some(600)),
-        "10 calls/s",
-        "the lower announced limit"
     );
 }
 

@@ -9,15 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::PerKind;
-use super::buckets::{RatesPerMinute, TokenDemand};
+use super::buckets::TokenDemand;
 use super::headers::AnnouncedLimits;
 use super::rate_estimator::{RateEstimator, Seconds};
 use crate::classify::LimitKind;
-
-fn per_minute(estimator: &RateEstimator) -> Option<u64> {
-    Some(((estimator.per_second()? * 60.0) as u64).max(1))
-}
 
 /// The kind of limit of which nothing remains; `None` if there are several or none.
 fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
@@ -161,17 +156,23 @@ impl LimitGroup {
             estimator.settle(id, reserved as f64, used as f64);
         }
     }
-
-    /// The limits announced or estimated, per minute.
-    pub(crate) fn per_minute(&self) -> RatesPerMinute {
-        PerKind::new(self.estimators().each_ref().map(per_minute))
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::PerKind;
+    use super::super::buckets::RatesPerMinute;
     use super::super::headers::LimitWindow;
     use super::*;
+
+    impl LimitGroup {
+        /// The limits announced or estimated, per minute.
+        pub(in crate::limits) fn per_minute(&self) -> RatesPerMinute {
+            let rate =
+                |estimator: &RateEstimator| Some(((estimator.per_second()? * 60.0) as u64).max(1));
+            PerKind::new(self.estimators().each_ref().map(rate))
+        }
+    }
 
     const NEED: TokenDemand = TokenDemand {
         input: 1000,

@@ -36,6 +36,7 @@ pub(crate) struct PerKind<T> {
 
 impl<T> PerKind<T> {
     /// From values in the order of `LimitKind::ALL`.
+    #[cfg(test)]
     pub(crate) fn new([requests, tokens, input, output]: [T; 4]) -> PerKind<T> {
         PerKind {
             requests,
@@ -58,20 +59,8 @@ pub struct ProviderStatus {
     pub provider: ProviderName,
     /// The model.
     pub model: ModelName,
-    /// Requests sent so far.
-    pub sent: u64,
     /// Requests sent and not answered.
     pub in_flight: u32,
-    /// The requests allowed per minute: declared, reported, or estimated from refusals; `None` if unknown.
-    pub requests_per_minute: Option<u64>,
-    /// Tokens used so far, of the kind that is limited.
-    pub tokens: u64,
-    /// The tokens allowed per minute; `None` if unknown.
-    pub tokens_per_minute: Option<u64>,
-    /// The requests per minute that the user allows all models of the account together.
-    pub account_requests_per_minute: Option<u64>,
-    /// The tokens per minute that the user allows them together, of the kind that is limited.
-    pub account_tokens_per_minute: Option<u64>,
     /// What the next request waits for; `None` if none waits.
     pub waits: Option<WaitReason>,
 }

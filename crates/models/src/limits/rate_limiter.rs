@@ -36,8 +36,6 @@ pub(crate) struct RateLimiter {
 #[derive(Debug, Default)]
 struct LimiterState {
     concurrency: ConcurrencyLimit,
-    /// The rates that the user allowed.
-    allowed: RatesPerMinute,
     rates: RateBuckets,
     in_flight: u32,
     /// Whether a request waited for a slot since the last reply.
@@ -59,18 +57,13 @@ struct LimiterState {
     last_error: String,
     /// What the head of the queue waits for.
     blocked_by: Option<Blocker>,
-    sent: u64,
     answered: u64,
-    used: TokenDemand,
 }
 
 /// A limiter's figures at one moment.
 #[derive(Debug)]
 pub(crate) struct LimiterStatus {
-    pub sent: u64,
-    pub used: TokenDemand,
     pub in_flight: u32,
-    pub allowed: RatesPerMinute,
     pub wait_reason: Option<WaitReason>,
 }
 
@@ -112,7 +105,6 @@ impl RateLimiter {
     pub(crate) fn new(concurrency: ConcurrencyLimit, rates: RatesPerMinute) -> RateLimiter {
         let state = LimiterState {
             concurrency,
-            allowed: rates,
             rates: RateBuckets::new(rates, Instant::now()),
             ..LimiterState::default()
         };
@@ -136,14 +128,6 @@ impl RateLimiter {
             group: Some(group),
             ..self
         }
-    }
-
-    /// Whether both keep to the limits of one group.
-    pub(crate) fn shares_limits_with(&self, other: &RateLimiter) -> bool {
-        self.group
-            .as_ref()
-            .zip(other.group.as_ref())
-            .is_some_and(|(group, other)| Arc::ptr_eq(group, other))
     }
 
     /// The error that a call ends with. It becomes `Unreachable` where nothing gets through, because later calls would
@@ -292,31 +276,20 @@ impl RateLimiter {
         }
         let mut state = self.state();
         state.rates.settle(reserved, used);
-        state.used = TokenDemand {
-            input: state.used.input + used.input,
-            output: state.used.output + used.output,
-        };
         drop(state);
         self.changed.notify_one();
     }
 
     pub(crate) fn status(&self) -> LimiterStatus {
-        let (allowed, blocked) = match &self.group {
-            Some(group) => (group.per_minute(), group.blocked()),
-            None => (self.state().allowed, None),
-        };
+        let blocked = self.group.as_ref().and_then(|group| group.blocked());
         let state = self.state();
-        let (sent, used, in_flight) = (state.sent, state.used, state.in_flight);
         let held = blocked.map(|left| WaitReason::Paused(left, state.last_error.clone()));
         let wait_reason = match state.wait_reason() {
             Some(WaitReason::Rate) => held.or(Some(WaitReason::Rate)),
             reason => reason,
         };
         LimiterStatus {
-            sent,
-            used,
-            in_flight,
-            allowed,
+            in_flight: state.in_flight,
             wait_reason,
         }
     }
@@ -337,7 +310,6 @@ impl LimiterState {
         let admitted = self.try_admit(need, group, Instant::now());
         self.blocked_by = admitted.err();
         if admitted.is_ok() {
-            self.sent += 1;
             self.in_flight += 1;
         }
         admitted

@@ -255,7 +255,8 @@ async fn limits_are_learned_from_headers() {
         (9.0..11.0).contains(&last.as_secs_f64()),
         "{last:?} for 100 requests at 10/s"
     );
-    assert_eq!(limiter.status().allowed.requests, Some(600));
+    let group = limiter.group.as_ref().unwrap();
+    assert_eq!(group.per_minute().requests, Some(600));
 }
 
 #[tokio::test(start_paused = true)]
@@ -632,12 +633,8 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     let inner = wide();
     let held = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
     assert_eq!(
-        (
-            limiter.status().sent,
-            limiter.status().in_flight,
-            limiter.status().wait_reason
-        ),
-        (1, 1, None)
+        (limiter.status().in_flight, limiter.status().wait_reason),
+        (1, None)
     );
     let next = async {
         tokio::time::timeout(

@@ -76,6 +76,7 @@ pub(super) struct Budget {
     /// What is left. Its size is limited if it is not to be sent at once, but at an even rate.
     pub left: Bucket,
     /// The amount per second that the budget allows in the next minute.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
     pub per_second: f64,
 }
 

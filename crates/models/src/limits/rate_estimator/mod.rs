@@ -122,6 +122,7 @@ impl RateEstimator {
     }
 
     /// The estimated or announced amount per second; `None` before a limit showed.
+    #[cfg(test)]
     pub(crate) fn per_second(&self) -> Option<f64> {
         let level = (self.phase != Phase::Start).then_some(self.level);
         let announced = self.budget.as_ref().map(|budget| budget.per_second);
