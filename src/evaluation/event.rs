@@ -1,18 +1,24 @@
-//! What an evaluation reports while it runs.
+//! What an evaluation reports while it runs, what its events add up to, and how it ended. Progress, messages and the
+//! manifest read these totals; nothing else counts events.
 
 use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::outcome::Ended;
+use super::error::EvaluationError;
 use super::request::PartOfRun;
-use super::totals::RunTotals;
 use crate::action::StageName;
-use crate::pipeline::{ExternalAccess, Pipeline, Problems};
-use crate::plan::CostEstimate;
-use crate::results::{Label, ResultsFolder};
-use crate::scheduler::{self, Budget, RunEvent, Spent, StopRequest};
+use crate::judge::SelfTestVerdict;
+use crate::pipeline::{ExternalAccess, MatrixCounts, Pipeline, Problems};
+use crate::plan::{CostEstimate, FailedAction};
+use crate::results::{
+    Label, Manifest, Outcome, Publication, ResultsFolder, StageCounts, Summary, Unused,
+};
+use crate::scheduler::{self, Budget, RunEvent, RunOutcome, Spent, StopRequest};
 use base::files::FileError;
+use base::units::{Usage, Usd};
 use models::ProviderStatus;
+use store::cache::CacheError;
 use store::remote::{Exchanged, RemoteError, SharedCache};
 
 /// A step of an evaluation.
@@ -129,5 +135,326 @@ impl scheduler::Listener for &Listening<'_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         self.step(event);
         Ok(())
+    }
+}
+
+/// The totals of the events so far.
+#[derive(Clone, Debug, Default)]
+pub struct RunTotals {
+    /// What each stage did.
+    pub stages: BTreeMap<StageName, StageCounts>,
+    /// Every action that failed, once.
+    pub failures: Vec<FailedAction>,
+    /// The self-test of each judge that was tested.
+    pub verdicts: BTreeMap<String, SelfTestVerdict>,
+    /// How often there was each warning.
+    warnings: BTreeMap<String, u64>,
+    /// Replies that gave an output, their usage and their cost in dollars.
+    useful: (u64, Option<Usage>, f64),
+}
+
+impl RunTotals {
+    /// Actions that were executed, in all stages.
+    pub fn executed(&self) -> u64 {
+        self.stages.values().map(|counts| counts.executed).sum()
+    }
+
+    /// Actions that were found in the cache, in all stages.
+    pub fn cached(&self) -> u64 {
+        self.stages.values().map(|counts| counts.cached).sum()
+    }
+
+    /// What a stage did.
+    pub fn stage(&self, stage: StageName) -> StageCounts {
+        self.stages.get(&stage).copied().unwrap_or_default()
+    }
+
+    /// Counts an event.
+    pub(crate) fn count(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::Cached {
+                stage,
+                early_cutoff,
+                ..
+            } => {
+                let counts = self.settled(*stage);
+                counts.cached += 1;
+                counts.early_cutoff += u64::from(*early_cutoff);
+            }
+            RunEvent::Completed {
+                stage,
+                usage,
+                cost,
+                replies,
+                ..
+            } => {
+                let counts = self.settled(*stage);
+                counts.executed += 1;
+                if let Some(replies) = replies {
+                    let (all, used, usd) = &mut self.useful;
+                    *all += replies;
+                    *used = Some(used.map_or(*usage, |before| before + *usage));
+                    *usd += cost.unwrap_or_default().0;
+                }
+            }
+            RunEvent::Failed(failure) => {
+                self.settled(failure.stage).failed += 1;
+                self.failures.push((*failure).clone());
+            }
+            RunEvent::Skipped { stage, .. } => {
+                let counts = self.stages.entry(*stage).or_default();
+                counts.cells += 1;
+                counts.skipped += 1;
+            }
+            RunEvent::Shared { stage } => self.stages.entry(*stage).or_default().cells += 1,
+            RunEvent::SharedFailure { stage } => self.blocked(*stage, 1),
+            RunEvent::Blocked(MatrixCounts {
+                compress,
+                answer,
+                judge,
+            }) => {
+                self.blocked(StageName::Compress, *compress);
+                self.blocked(StageName::Answer, *answer);
+                self.blocked(StageName::Judge, *judge);
+            }
+            RunEvent::Warning(warning) => *self.warnings.entry(warning.clone()).or_default() += 1,
+            RunEvent::SelftestCompleted { judge, verdict } => {
+                self.verdicts
+                    .insert((*judge).to_owned(), (*verdict).clone());
+            }
+            RunEvent::Started { .. }
+            | RunEvent::AnotherStep { .. }
+            | RunEvent::Estimated(_)
+            | RunEvent::Context { .. }
+            | RunEvent::Planted { .. }
+            | RunEvent::Judged { .. }
+            | RunEvent::BreakerTripped(_) => {}
+        }
+    }
+
+    /// Counts a cell whose action ended.
+    fn settled(&mut self, stage: StageName) -> &mut StageCounts {
+        let counts = self.stages.entry(stage).or_default();
+        counts.cells += 1;
+        counts.actions += 1;
+        counts
+    }
+
+    fn blocked(&mut self, stage: StageName, cells: u64) {
+        if cells > 0 {
+            let counts = self.stages.entry(stage).or_default();
+            counts.cells += cells;
+            counts.blocked += cells;
+        }
+    }
+
+    /// Writes the totals of a run to its manifest, with what it `spent`.
+    pub(super) fn record(&self, manifest: &mut Manifest, spent: &Spent) {
+        for (stage, counts) in &self.stages {
+            manifest.stages.insert(*stage, *counts);
+        }
+        manifest.usage = spent.usage.unwrap_or_default();
+        manifest.usd = spent.usd;
+        manifest.unused = self.unused(spent);
+        manifest.saved_by_prompt_cache = Usd(spent.saved);
+        manifest.failures.clone_from(&self.failures);
+        let notes = self.warnings.iter().map(|(warning, times)| match times {
+            0 | 1 => warning.clone(),
+            _ => format!("{times} times: {warning}"),
+        });
+        manifest.caveats.notes.extend(notes);
+    }
+
+    /// The part of what was `spent` that gave no output.
+    fn unused(&self, spent: &Spent) -> Unused {
+        let (useful, used, usd) = self.useful;
+        let replies = spent.replies.saturating_sub(useful);
+        let usage = match (spent.usage, used) {
+            (Some(all), Some(used)) => all.without(&used),
+            (all, _) => all.unwrap_or_default(),
+        };
+        let usd = match replies {
+            0 => Some(0.0),
+            _ => spent.usd.map(|all| (all.0 - usd).max(0.0)),
+        };
+        Unused {
+            replies,
+            usage,
+            usd: usd.map(Usd),
+            unanswered: spent.unanswered,
+        }
+    }
+}
+
+/// The result of an evaluation.
+#[derive(Debug)]
+pub struct EvaluationOutcome {
+    /// What was run, spent and found.
+    pub manifest: Manifest,
+    /// The scores; `None` for a part of the matrix, because its scores are made together with those of all parts.
+    pub summary: Option<Summary>,
+    /// Why the results were not compared with the baseline of the request.
+    pub refused: Option<EvaluationError>,
+    /// Where the files are.
+    pub publication: Publication,
+    /// How the run ended.
+    pub ending: Outcome,
+    /// Why not all outputs of a part are in the remote.
+    pub unpushed: Option<RemoteError>,
+    /// Why the cache is not on disk, unless the run already ended because of that.
+    pub unsynced: Option<CacheError>,
+}
+
+impl EvaluationOutcome {
+    /// The folder of the files.
+    pub fn folder(&self) -> &ResultsFolder {
+        let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;
+        folder
+    }
+}
+
+/// A run whose actions have ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the scheduler returned.
+    pub run: RunOutcome,
+    /// What its events added up to.
+    pub totals: RunTotals,
+    /// Whether the run continues with a judge that failed its self-test.
+    pub allow_weak_judge: bool,
+    /// Whether outputs of some stage were asked for again.
+    pub refreshes: bool,
+}
+
+impl Ended {
+    /// How the run ended. Failures and an exceeded budget are final only if no batch is open. A run that has all of its
+    /// outputs is complete, even if a batch of another edit is open.
+    pub fn ending(&self) -> Outcome {
+        let ending = self.gravest();
+        let may_go_on = ending != Outcome::Complete && ending < Outcome::Interrupted;
+        if may_go_on && !self.run.batches.is_empty() {
+            Outcome::Pending
+        } else {
+            ending
+        }
+    }
+
+    /// The gravest way in which the run ended, without regard to open batches.
+    fn gravest(&self) -> Outcome {
+        let RunOutcome {
+            untested,
+            unaccounted,
+            budget,
+            weak_judges,
+            broken,
+            interrupted,
+            skipped,
+            ..
+        } = &self.run;
+        let is_incomplete =
+            !untested.is_empty() || !unaccounted.is_empty() || !self.totals.failures.is_empty();
+        let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
+        let found = [
+            (is_broken, Outcome::Broken),
+            (*interrupted, Outcome::Interrupted),
+            (budget.is_some(), Outcome::Budget),
+            (is_incomplete, Outcome::Incomplete),
+            (*skipped > 0, Outcome::Pending),
+        ];
+        found
+            .into_iter()
+            .find_map(|(is_so, ending)| is_so.then_some(ending))
+            .unwrap_or(Outcome::Complete)
+    }
+
+    /// The outcome that the manifest records. A judge may fail its self-test while all its grades are in the cache.
+    pub(super) fn recorded(&self) -> Outcome {
+        let is_whole =
+            self.run.skipped == 0 && self.totals.failures.is_empty() && self.run.broken.is_none();
+        match self.ending() {
+            Outcome::Broken if is_whole => Outcome::Complete,
+            Outcome::Broken => Outcome::Incomplete,
+            ending => ending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduler::OpenBatchNote;
+
+    fn ended(run: RunOutcome) -> Ended {
+        Ended {
+            run,
+            totals: RunTotals::default(),
+            allow_weak_judge: false,
+            refreshes: false,
+        }
+    }
+
+    fn batch() -> OpenBatchNote {
+        OpenBatchNote {
+            nonce: "b".to_owned(),
+            lines: 1,
+            note: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_gravest_reason_counts_and_open_batches_leave_the_rest_open() {
+        let skipped = RunOutcome {
+            skipped: 1,
+            ..RunOutcome::default()
+        };
+        assert_eq!(ended(RunOutcome::default()).ending(), Outcome::Complete);
+        assert_eq!(ended(skipped.clone()).ending(), Outcome::Pending);
+        let interrupted = RunOutcome {
+            interrupted: true,
+            unaccounted: vec!["cells".to_owned()],
+            ..skipped.clone()
+        };
+        assert_eq!(ended(interrupted.clone()).ending(), Outcome::Interrupted);
+        let open = RunOutcome {
+            batches: vec![batch()],
+            ..interrupted
+        };
+        assert_eq!(ended(open).ending(), Outcome::Interrupted);
+        let unaccounted = RunOutcome {
+            unaccounted: vec!["cells".to_owned()],
+            ..skipped
+        };
+        assert_eq!(ended(unaccounted.clone()).ending(), Outcome::Incomplete);
+        assert_eq!(
+            ended(RunOutcome {
+                batches: vec![batch()],
+                ..unaccounted
+            })
+            .ending(),
+            Outcome::Pending
+        );
+    }
+
+    #[test]
+    fn a_weak_judge_whose_grades_were_all_cached_leaves_complete_results() {
+        let weak = RunOutcome {
+            weak_judges: vec!["judge".to_owned()],
+            ..RunOutcome::default()
+        };
+        let judged = ended(weak.clone());
+        assert_eq!(
+            (judged.ending(), judged.recorded()),
+            (Outcome::Broken, Outcome::Complete)
+        );
+        let waiting = ended(RunOutcome { skipped: 1, ..weak });
+        assert_eq!(waiting.recorded(), Outcome::Incomplete);
+        assert_eq!(
+            Ended {
+                allow_weak_judge: true,
+                ..waiting
+            }
+            .ending(),
+            Outcome::Pending
+        );
     }
 }

@@ -7,44 +7,35 @@
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 
 mod comparison;
-mod comparison_page;
 mod contexts;
-mod cost_limit;
 mod engine;
 mod error;
 mod evaluate;
 mod event;
-mod outcome;
 mod project;
 mod publish;
-mod reading_check;
 mod recorder;
 mod regrade;
 mod remote;
 mod request;
 mod rows;
-mod totals;
 
 pub use comparison::{
     ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides,
-    compared_to_baseline, text_edits_in,
+    compared_to_baseline, comparison_page, text_edits_in,
 };
-pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
-pub use cost_limit::require_prices;
 pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
-pub use evaluate::evaluate;
-pub use event::{Event, Listening, ProgressSnapshot, Started};
-pub use outcome::{Ended, EvaluationOutcome};
+pub use evaluate::{evaluate, require_prices};
+pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals, Started};
 pub use project::{
     open_project, open_snapshot, open_store, paths_of_project, require_keys, stage_models, variable,
 };
 pub use publish::publish;
 pub use remote::{connect_remote, connect_shared};
 pub use request::{Baseline, PartOfRun, Request};
-pub use totals::RunTotals;
 
 #[cfg(test)]
 mod tests;

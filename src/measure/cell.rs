@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context::{ContextFacts, ContextProbe, names_of};
 use super::overclaim::{AnswerWhenLost, KnownValues};
-use super::refetch::{Refetch, refetch, smallest_holders, tokens_of};
-use super::survival::{FactClass, presence, share};
+use super::survival::{FactClass, Refetch, presence, refetch, share, smallest_holders, tokens_of};
 use crate::probe::Probe;
 use base::units::Tokens;
 use lexical::claims::{asserts, stated_as_current};

@@ -7,12 +7,10 @@ mod cell;
 mod context;
 mod headings;
 mod overclaim;
-mod refetch;
 mod survival;
 
 pub use cell::{FactOutcome, Measured, ProbeMeasure};
 pub use context::{ContextFacts, ContextProbe, ContextShares, FactInContext};
 pub use headings::Headings;
 pub use overclaim::AnswerWhenLost;
-pub use refetch::refetch;
-pub use survival::{FactClass, compression_ratio, presence, share};
+pub use survival::{FactClass, compression_ratio, presence, refetch, share};

@@ -3,9 +3,10 @@
 
 use std::fmt::Display;
 
+use super::figures::{brackets, count, score, share_with_interval, signed, usd};
 use super::notes::{confounds, excluded_dimensions, warnings};
-use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
 use super::planted;
+use super::styled::UNKNOWN;
 use super::translation::{Translation, fill, joined, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,

@@ -3,19 +3,18 @@
 
 use super::comparison_notes::{differences, method_changes, notes, unchanged};
 use super::document::{Block, Section};
-use super::figures::{share_cell, text_table};
-use super::notes::{has_answers, weakest};
-use super::numbers::{
-    UNKNOWN, brackets, count, level, mark, probability, range, score, share, signed, usd,
+use super::figures::{
+    brackets, count, level, mark, probability, range, score, share, share_cell, signed, text_table,
+    usd,
 };
-use super::open_book::{archive_sentence, open_book_figures};
+use super::notes::{archive_sentence, has_answers, weakest};
 use super::planted;
-use super::styled::{TableCell, TextStyle, TextTable, named_row, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, FigureTableId, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Summary,
-    WorstProbe,
+    Comparison, FigureTableId, Manifest, MethodComparison, MethodSummary, OpenBookSummary,
+    ScoreEstimate, Summary, WorstProbe,
 };
 use base::locale::Locale;
 use base::text::{grouped, one_line, shortened};
@@ -265,6 +264,38 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<Section> {
         tr.open_book_title,
         blocks.into_iter().chain(sentence),
     )
+}
+
+/// The row of a method in the table of open book.
+fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<TableCell> {
+    let counts = open.answers;
+    let archive = match open.own_archive {
+        true => tr.own_notes,
+        false => tr.search_only,
+    };
+    let interval = open
+        .gain_ci95
+        .map(|ci| (TextStyle::Dim, brackets(Some(ci))));
+    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
+    let gain = std::iter::once((TextStyle::Plain, gain)).chain(interval);
+    let searches = open.searches;
+    let searches = searches.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:.1}"));
+    let searched = [
+        [counts.lost_searched, counts.lost_not_searched],
+        [counts.kept_searched, counts.kept_not_searched],
+    ];
+    let [lost, kept] = searched.map(|[some, others]| plain_cell(format!("{some}/{others}")));
+    vec![
+        plain_cell(archive.to_owned()),
+        plain_cell(level(&open.closed)),
+        plain_cell(level(&open.open)),
+        gain.collect(),
+        plain_cell(searches),
+        plain_cell(count(open.tokens)),
+        share_cell(Some(&open.gold_found), tr),
+        lost,
+        kept,
+    ]
 }
 
 /// Scores and facts kept after repeated compression: later points have other probes, so methods are compared, not points.

@@ -1,7 +1,7 @@
 //! The first sentence of every report, in both languages: what is worst first, on at most two lines.
 
+use super::figures::signed;
 use super::notes::has_answers;
-use super::numbers::signed;
 use super::planted::planted_line;
 use super::styled::wrap_lines;
 use super::translation::{Translation, joined, translation};

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use super::details::{SPENDING, details};
 use super::document::Block;
+use super::figures::verdict_mark;
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers};
-use super::numbers::verdict_mark;
 use super::screen::{Extent, SHOWN_QUESTIONS, front};
 use super::styled::{TableCell, TextStyle, TextTable};
 use super::translation::{Translation, translation};

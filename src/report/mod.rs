@@ -5,30 +5,26 @@
 //! This module does not print, write files or change numbers.
 
 mod comparison_notes;
-mod csv;
 mod details;
 mod document;
+mod exports;
 mod figures;
 mod headline;
 pub mod html;
-mod junit;
 mod markdown;
 mod notes;
-mod numbers;
-mod open_book;
 mod planted;
 mod screen;
 mod styled;
 mod translation;
 
 pub use comparison_notes::note_count;
-pub use csv::{csv_header, csv_line};
 pub use details::{details, reference};
 pub use document::{Block, Section, styled, styled_sections};
+pub use exports::{csv_header, csv_line, junit};
+pub use figures::short_time;
 pub use headline::headline;
-pub use junit::junit;
 pub use markdown::markdown;
-pub use numbers::short_time;
 pub use screen::screen;
 pub use styled::{COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, wrap_lines};
 pub use translation::{Translation, translation};

@@ -1,16 +1,16 @@
-//! The sentences of reports on one result set: warnings, confounds, and input that is too small. They are the same in
-//! the terminal, in Markdown and on the page.
+//! The sentences of reports on one result set: warnings, confounds, input that is too small, and what a search adds. They
+//! are the same in the terminal, in Markdown and on the page.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::numbers::{score, share, signed};
+use super::figures::{score, share, signed};
 use super::planted::left_alone;
 use super::translation::{Translation, fill, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{
     Design, ExcludedDimension, ExclusionReason, LiteralCheck, Manifest, MethodSummary,
-    NarrowScaleCause, Summary, Weakest,
+    NarrowScaleCause, OpenBookSummary, Summary, Weakest,
 };
 use base::locale::Locale;
 use stats::Coefficient;
@@ -465,4 +465,70 @@ fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
     };
     let figures: [&dyn Display; 4] = [&count, &design.fixtures.len(), &other, &tested];
     (count > 0 && is_graded_by_model).then(|| fill(tr.other_language, &figures))
+}
+
+/// If the score of searching alone is within this many points of the whole transcript, open scores measure the archive
+/// and not the method.
+const NEAR_FULL: f64 = 1.0;
+
+/// Open book in one line: what methods gain by searching, and whether searching alone does as well as the whole
+/// transcript.
+pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<String> {
+    let gains = answered(summary).filter(|(_, method, _)| !method.is_anchor());
+    let gains = gains.map(|(name, _, open)| {
+        let [closed, open] = [&open.closed, &open.open].map(|level| score(level.median));
+        format!("{name} {closed} → {open}")
+    });
+    const SHOWN: usize = 3;
+    let more = match gains.clone().count().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => fill(tr.and_others, &[&more]),
+    };
+    let shown = joined(gains.take(SHOWN), tr.and_comma)? + &more;
+    let line = fill(tr.open_book_line, &[&shown]);
+    joined([line].into_iter().chain(archive_sentence(summary, tr)), " ")
+}
+
+/// The methods that were also answered with a search.
+fn answered(
+    summary: &Summary,
+) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> + Clone {
+    summary
+        .methods
+        .iter()
+        .filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
+}
+
+/// How the open scores compare with a search without any context: whether its score is near that of the whole
+/// transcript, and which methods score no higher than it. If it was not measured, the sentence says so.
+pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
+    answered(summary).next()?;
+    let Some((_, floor, alone)) =
+        answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))
+    else {
+        return Some(tr.archive_unmeasured.to_owned());
+    };
+    let alone = alone.open.median?;
+    let full = (summary.methods.values()).find(|method| {
+        method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full)
+    });
+    let near = match full.and_then(|full| full.overall.median) {
+        None => Some(tr.full_unmeasured.to_owned()),
+        Some(full) if full - alone > NEAR_FULL => None,
+        Some(full) => Some(fill(
+            tr.archive_alone,
+            &[&score(Some(alone)), &score(Some(full))],
+        )),
+    };
+    let candidates = answered(summary)
+        .filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
+    let not_above =
+        candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
+    let names = joined(not_above.map(|(name, _, _)| name.clone()), ", ");
+    let not_above = names.map(|names| fill(tr.not_above_archive, &[&names]));
+    joined(near.into_iter().chain(not_above), " ")
+}
+
+fn is_built_in(method: &MethodSummary, strategy: BuiltInStrategy) -> bool {
+    method.strategy == strategy.name()
 }

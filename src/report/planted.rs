@@ -2,8 +2,7 @@
 
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
-use super::numbers::UNKNOWN;
-use super::styled::{TextTable, named_row, plain_cell};
+use super::styled::{TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, joined};
 use crate::planted::{Kind, State};
 use crate::results::{

@@ -5,13 +5,11 @@
 
 use super::comparison_notes::{change_text, unchanged};
 use super::document::{Block, styled};
-use super::figures::{self, columns};
+use super::figures::{self, columns, count, level, mark, score, share, signed};
 use super::headline::{headline, verdict_of};
-use super::notes::{critical_warnings, has_answers, not_compressed_line};
-use super::numbers::{UNKNOWN, count, level, mark, score, share, signed};
-use super::open_book::open_book_line;
+use super::notes::{critical_warnings, has_answers, not_compressed_line, open_book_line};
 use super::planted::planted_line;
-use super::styled::{StyledText, TableCell, TextStyle, TextTable, named_row, plain_cell};
+use super::styled::{StyledText, TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Figure, FigureTableId, Headline, LossCause, Manifest, MethodComparison,

@@ -3,8 +3,15 @@
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::numbers::is_figure;
 use stats::Verdict;
+
+/// What tables and sentences show for an unknown value.
+pub(super) const UNKNOWN: &str = "–";
+
+/// Whether the text of a table cell is known and not empty.
+pub(super) fn is_figure(text: &str) -> bool {
+    !matches!(text, "" | UNKNOWN)
+}
 
 /// The meaning of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

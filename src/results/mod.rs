@@ -58,9 +58,10 @@ pub use files::find::{
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{ResultsFolder, names};
-pub use files::labels::Label;
-pub use files::labels::{LabelLockError, part_folders};
-pub use files::labels::{LabelWriter, LabelWriterError, Publication};
+pub use files::label::Label;
+pub use files::label_folders::{
+    LabelLockError, LabelWriter, LabelWriterError, Publication, part_folders,
+};
 pub use files::lines::{FEW, LinesFile, Rows};
 pub use files::manifest::{AnswerScores, Regraded, Regradings};
 pub use files::manifest::{

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
-use super::cells::chunk_cells;
-use super::chunks::{FactMatcher, ProbeName, chunk_context, chunk_session, safe_json};
+use super::chunks::{FactMatcher, ProbeName, chunk_cells, chunk_context, chunk_session, safe_json};
 use super::input::{ContextKey, PageFailure, PageInput, PageMethod};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};

@@ -6,7 +6,6 @@
 //! on the page can predict it, and equal input gives equal bytes. The script computes only plain means of filtered
 //! cells; every level, interval and verdict comes from the summary.
 
-mod cells;
 mod chunks;
 mod data;
 mod document;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::chunks::escape;
 use super::document::document;
-use crate::report::numbers::{counted, short_time};
+use crate::report::figures::{counted, short_time};
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::short;

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use super::FolderError;
 use super::folder::{ResultsFolder, list_entries, names, read_head};
-use super::labels::{
-    INCOMPLETE, Label, LabelFolders, LabelLockError, LabelWriterError, REPLACED, remove_folder,
+use super::label::Label;
+use super::label_folders::{
+    INCOMPLETE, LabelFolders, LabelLockError, LabelWriterError, REPLACED, remove_folder,
 };
 use super::manifest::Outcome;
 use crate::action::Stage;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::FolderError;
-use super::labels::Label;
+use super::label::Label;
 use super::lines::{FEW, LinesFile, Rows};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::{ContextRow, PlantedRow, Row};

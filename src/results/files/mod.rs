@@ -4,7 +4,8 @@ pub(super) mod design;
 pub(super) mod edits;
 pub(super) mod find;
 pub(super) mod folder;
-pub(super) mod labels;
+pub(super) mod label;
+pub(super) mod label_folders;
 pub(super) mod lines;
 pub(super) mod manifest;
 pub(super) mod row;
@@ -14,7 +15,7 @@ mod folder_tests;
 
 use std::path::PathBuf;
 
-use self::labels::LabelError;
+use self::label::LabelError;
 use self::manifest::FORMAT;
 use base::files::FileError;
 

@@ -1,13 +1,12 @@
-//! Labels: names of result sets, safe as names of folders; the folders of a label, and how a set replaces another; the
-//! right of a run to write.
+//! The folders of a label, how a set replaces another, and the right of a run to write: a run writes its files into a
+//! separate folder, and replaces the results of its label only when it is complete.
 //!
 //! 1. A run holds the lock of its label. It writes into `results/LABEL` if the label has no results, otherwise into
 //!    `results/.incomplete/LABEL`. An earlier incomplete set there is replaced, because its outputs are in the cache.
 //! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
 //! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`, then
 //!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete,
-//!    too, and is of another design or does not have more rows. If its files would equal those of the published set, only
-//!    the manifest is replaced.
+//!    too, and is of another design or does not have more rows.
 //! 4. The replaced set is removed if the new design has all of its rows; otherwise it becomes `LABEL~1`.
 //!
 //! After a crash the files show which step is next: a complete set in `.incomplete` is past step 2, and a set in
@@ -16,127 +15,19 @@
 //! not every file system supports it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::FolderError;
 use super::design::Design;
 use super::edits::design_conflicts;
 use super::folder::{ResultsFolder, names};
+use super::label::Label;
 use super::manifest::{Manifest, Outcome};
 use crate::action::StageName;
 use crate::parts::PartNumber;
 use base::files::{self, FileError, StagedFile, copy_mode, this_command};
 use base::guarded;
 use base::lock::{FileLock, LockError};
-
-/// The name of a result set, and of its folder.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Label(String);
-
-/// A name that cannot be a label.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them",
-    Label::LONGEST
-)]
-pub struct LabelError {
-    label: String,
-    why: &'static str,
-}
-
-impl Label {
-    /// The most bytes a label may have.
-    pub const LONGEST: usize = 120;
-
-    /// A checked label.
-    ///
-    /// # Errors
-    /// A name that is not a plain folder name on every system, or that means something else on the command line.
-    pub fn new(text: &str) -> Result<Label, LabelError> {
-        let (name, _) = split_number(text);
-        let why = if text.is_empty() {
-            "it is empty"
-        } else if text.len() > Label::LONGEST {
-            "it is too long"
-        } else if text.starts_with(['.', '-']) || text.ends_with('.') {
-            "it begins with `.` or `-`, or ends with `.`"
-        } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-            "it begins or ends with a blank, or holds two in a row"
-        } else if !name
-            .chars()
-            .all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c))
-        {
-            "it holds a character that is not allowed"
-        } else if is_device(name) {
-            "Windows has a device of this name"
-        } else {
-            return Ok(Label(text.to_owned()));
-        };
-        Err(LabelError {
-            label: text.to_owned(),
-            why,
-        })
-    }
-
-    /// The label of a run that was given none: the time at which it began, in UTC.
-    pub fn from_time(time: jiff::Timestamp) -> Label {
-        Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
-    }
-
-    /// The label under which `run --replace` keeps replaced results: `before~1`; what was `before~1` becomes
-    /// `before~2`.
-    pub fn earlier(&self, number: u32) -> Label {
-        Label(format!("{}~{number}", self.0))
-    }
-
-    /// The label that these results had before they were replaced; `None` if they were not.
-    pub fn successor(&self) -> Option<&str> {
-        let (name, number) = split_number(&self.0);
-        number.map(|_| name)
-    }
-
-    /// The label as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Whether Windows takes a file or folder of this name for a device, whatever its extension.
-fn is_device(name: &str) -> bool {
-    let stem = name
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .trim_end()
-        .to_uppercase();
-    let number = stem
-        .strip_prefix("COM")
-        .or_else(|| stem.strip_prefix("LPT"))
-        .unwrap_or_default();
-    let is_numbered = matches!(
-        number.chars().collect::<Vec<_>>().as_slice(),
-        ['1'..='9' | '¹' | '²' | '³']
-    );
-    is_numbered || ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
-}
-
-/// `before~1` as `before` and 1.
-fn split_number(text: &str) -> (&str, Option<u32>) {
-    let split = text
-        .rsplit_once('~')
-        .filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
-    match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
-        Some((name, number)) => (name, Some(number)),
-        None => (text, None),
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The folder of incomplete sets that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
@@ -588,81 +479,5 @@ impl LabelWriter {
         }
         self.folders.swap()?;
         Ok(Publication::Published(published))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_names_and_times_are_labels() {
-        let blanks = ["my run", "my run~1", "新 提示词", "a -b"];
-        let plain = [
-            "baseline",
-            "v1.2",
-            "2026-01-02",
-            "新提示词",
-            "a+b=c@d",
-            "before~1",
-            "com10",
-            "con-1",
-        ];
-        for good in plain.into_iter().chain(blanks) {
-            assert_eq!(Label::new(good).unwrap().as_str(), good);
-        }
-        let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let label = Label::from_time(time);
-        assert_eq!(label.as_str(), "20260102T030405Z");
-        assert_eq!(Label::new(label.as_str()), Ok(label));
-    }
-
-    #[test]
-    fn replaced_results_are_numbered_from_the_newest() {
-        let label = Label::new("before").unwrap();
-        assert_eq!(
-            (label.earlier(1).as_str(), label.successor()),
-            ("before~1", None)
-        );
-        assert_eq!(Label::new("before~12").unwrap().successor(), Some("before"));
-    }
-
-    #[test]
-    fn names_that_lead_elsewhere_are_not() {
-        for bad in [
-            "",
-            ".",
-            "..",
-            "a/b",
-            "a\\b",
-            "a:b",
-            "-x",
-            " a",
-            "a ",
-            "a  b",
-            "a ~1",
-            "a\tb",
-            "a\u{a0}b",
-            "con",
-            "Aux.1",
-            "nul~1",
-            "LPT9",
-            "a.",
-            "a\n",
-            "~1",
-            "a~",
-            "a~01",
-            "a~x",
-            "a~1~2",
-            &"x".repeat(121),
-        ] {
-            assert!(Label::new(bad).is_err(), "{bad:?}");
-        }
-        assert!(
-            Label::new("a/b")
-                .unwrap_err()
-                .to_string()
-                .starts_with("`a/b` cannot be a label: it holds")
-        );
     }
 }
