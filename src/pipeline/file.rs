@@ -19,7 +19,6 @@ use super::strategies::{Preset, StrategyKind};
 use crate::answer::{SearchProtocol, TruncatedReplies};
 use crate::compress::PromptPlacement;
 use crate::judge::Scope;
-use crate::pipeline::Book;
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane};
@@ -338,7 +337,6 @@ macro_rules! words {
 }
 
 words!(
-    Book,
     Dialect,
     Lane,
     PromptPlacement,

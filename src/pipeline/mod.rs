@@ -36,9 +36,8 @@ pub use matrix::{
     AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts, PLANTED_NEXT, PLANTED_STATE,
 };
 pub use model::{
-    AnswererIx, Book, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx,
-    Pipeline, PipelineSettings, PlantedDesign, PointIx, ProbeIx, Runs, SourceFile, TailMode,
-    VariantIx,
+    AnswererIx, FixtureDigests, FixtureIx, Generator, JudgeIx, LoadedFixture, MethodIx, Pipeline,
+    PipelineSettings, PlantedDesign, PointIx, ProbeIx, Runs, SourceFile, TailMode, VariantIx,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};

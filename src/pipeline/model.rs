@@ -99,8 +99,6 @@ pub struct PipelineSettings {
     pub judge_context: bool,
     /// Whether judges grade some answers of the run again, with a fact made false.
     pub regrade: bool,
-    /// Which answers are tested.
-    pub primary: Book,
     /// Which criteria grade a probe.
     pub rubric_scope: Scope,
     /// The topic that compressions should focus on (`--focus-topic`).
@@ -137,24 +135,6 @@ named_enum! {
         None = "none",
         /// All of it, word for word.
         Verbatim = "verbatim",
-    }
-}
-
-named_enum! {
-    /// What an answer is given from.
-    #[derive(Default)]
-    pub enum Book {
-        /// The context alone.
-        #[default]
-        Closed = "closed",
-        /// The context, and searches in what it replaced.
-        Open = "open",
-    }
-}
-
-impl Book {
-    pub fn is_closed(&self) -> bool {
-        *self == Book::Closed
     }
 }
 

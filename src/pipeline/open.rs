@@ -279,11 +279,6 @@ impl ProjectLoader<'_> {
             tables(&declared.probes),
             overrides.model.as_deref(),
         );
-        let primary = settings::primary(context, declared.gate.as_ref(), &answerers);
-        let settings = PipelineSettings {
-            primary,
-            ..settings
-        };
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let (rubric, rubric_path) = rubric?;
         let pipeline = Pipeline {

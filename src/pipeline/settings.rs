@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::tables::{
-    CompressTable, GateTable, PipelineTable, PriceTable, RunsByStage, RunsTable,
-};
+use super::file::tables::{CompressTable, PipelineTable, PriceTable, RunsByStage, RunsTable};
 use super::file::{Located, Map, value};
-use super::model::{Book, PipelineSettings, Runs};
+use super::model::{PipelineSettings, Runs};
 use super::problem::{Problem, Problems};
 use super::select::Overrides;
 use super::strategies::StrategyKind;
 use super::validation::ValidationContext;
 use crate::action::BuiltInStrategy;
-use crate::answer::Answerer;
 use crate::judge::{Rubric, SelfTestDesign};
 use base::locale::Locale;
 use models::{ModelRef, Price};
@@ -51,7 +48,6 @@ pub(super) fn settings(
         tail: value(&table.tail).unwrap_or_default(),
         judge_context: value(&table.judge_context).unwrap_or(true),
         regrade: value(&table.regrade).unwrap_or(true),
-        primary: Book::default(),
         rubric_scope: value(&table.rubric_scope).unwrap_or_default(),
         focus_topic: topic.filter(|topic| !topic.is_empty()).map(Into::into),
         selftest: SelfTestDesign {
@@ -59,28 +55,6 @@ pub(super) fn settings(
             padding: SelfTestDesign::padding_for(long_context(compress, transcripts)),
         },
     }
-}
-
-/// Which answers are tested.
-pub(super) fn primary(
-    context: &mut ValidationContext<'_>,
-    table: Option<&Located<GateTable>>,
-    answerers: &[Answerer],
-) -> Book {
-    let Some(written) = table.and_then(|table| table.value.primary.as_ref()) else {
-        return Book::default();
-    };
-    let can_search =
-        answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
-    if written.value == Book::Open && !can_search {
-        let help = "add [answer.recovery] below the [[answer]] that may search";
-        context.error(
-            &written.place,
-            "primary = \"open\" needs an answerer that may search",
-            help,
-        );
-    }
-    written.value
 }
 
 /// The size that nine in ten contexts of the declared methods do not exceed, in tokens. It does not depend on what a run

@@ -283,13 +283,8 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     let deterministic = methods.filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1);
     let deterministic = joined(deterministic.map(|(name, _)| name.clone()), ", ");
     notes.extend(deterministic.map(|names| fill(tr.deterministic, &[&names])));
-    // Where answers with a search are tested, a narrow span is the archive's: another sentence says so.
-    if summary.primary.is_closed()
-        && summary
-            .methods
-            .values()
-            .any(|method| method.retention.has_narrow_span())
-    {
+    let mut methods = summary.methods.values();
+    if methods.any(|method| method.retention.has_narrow_span()) {
         notes.push(tr.narrow_span.to_owned());
     }
     notes.extend(variance(summary, tr));

@@ -192,15 +192,15 @@ texts! {
         "facts kept: by literal rules, so a method that rewords loses up to 8% by its wording alone.",
         "事实保留：按字面规则判断，因此改写措辞的方法仅因措辞就可能少算至多 8%。";
     question_formula:
-        "tokens/question: tokens of the context and of searches, and, where the answer lacks an expected fact, those of the \
-         whole transcript, with which it is asked again. This takes it that the reader notices a failure. Facts that \
+        "tokens/question: tokens of the context, and, where the answer lacks an expected fact, those of the whole transcript, \
+         with which it is asked again. This takes it that the reader notices a failure. Facts that \
          `none` answers too do not count.",
-        "每题词元：上下文与检索的词元；回答缺少预期事实时，再加用完整记录重问一次的词元。这里假定读者会发现失败。`none` 也能答出的事实不计。";
+        "每题词元：上下文的词元；回答缺少预期事实时，再加用完整记录重问一次的词元。这里假定读者会发现失败。`none` 也能答出的事实不计。";
     open_book_title: "Open book: answers with a search in what was replaced", "开卷：可检索被替换内容时的回答";
     open_book_note:
-        "Descriptive: verdicts are on the closed answers unless [gate] primary = \"open\" was declared before the run. \
+        "Descriptive: verdicts are on the closed answers. \
          Gain: open − closed on the same probes. Lost and not searched: the agent did not know what it lost.",
-        "仅作描述：除非在运行前声明 [gate] primary = \"open\"，结论只针对闭卷回答。增益：同一批问题上开卷 − 闭卷。\
+        "仅作描述：结论只针对闭卷回答。增益：同一批问题上开卷 − 闭卷。\
          丢失而未检索：智能体不知道自己丢失了什么。";
     open_book_line: "with a search: {}.", "可检索时：{}。";
     and_others: ", {} more", "，另 {} 个";

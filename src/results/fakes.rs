@@ -53,7 +53,6 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         },
         locale: Locale::En,
         tail: TailMode::None,
-        primary: Default::default(),
         judge_context: true,
         focus_topic: None,
         methods: methods

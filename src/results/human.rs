@@ -85,7 +85,7 @@ fn graded_answers<E>(
         let is_anchor = design
             .method(&row.method)
             .is_some_and(MethodInfo::is_anchor);
-        if is_anchor || !design.is_tested(&row) {
+        if is_anchor || row.open_book.is_some() {
             continue;
         }
         let id = answer_id(&row);
@@ -242,7 +242,7 @@ pub fn blind_sheet<E>(
         let is_candidate = design
             .method(&row.method)
             .is_some_and(|info| !info.is_anchor())
-            && design.is_tested(&row);
+            && row.open_book.is_none();
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
             // Only those with the lowest ids are needed: a matrix may have more answers than fit into memory.

@@ -32,7 +32,6 @@ use super::result_set::selection::{
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
-use crate::pipeline::Book;
 use base::threads::each;
 use stats::{self, Components, Interval, Retention};
 
@@ -53,9 +52,6 @@ pub struct Summary {
     pub fixtures: Vec<String>,
     /// Whether the built-in rules replaced a model, which every table says.
     pub lexical: bool,
-    /// Which answers have the scores and verdicts: those with a search or those without.
-    #[serde(default, skip_serializing_if = "Book::is_closed")]
-    pub primary: Book,
     /// The dimensions that `overall` is the mean of.
     pub overall_dimensions: Vec<Dimension>,
     /// How many probes all methods have; every figure is computed from these.
@@ -283,7 +279,6 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
             .map(|fixture| fixture.name.clone())
             .collect(),
         lexical: set.design().is_lexical(),
-        primary: set.design().primary,
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
         probes,
         uncommon_probes,

@@ -608,58 +608,6 @@ fn a_search_that_fails_fails_its_cells_alone() {
 }
 
 #[test]
-fn verdicts_are_on_the_open_book_where_it_was_declared_so() {
-    let server = Server::start();
-    server.script(searches_when_it_misses);
-    let project = project(&server, "");
-    project.expect(0, "run --label closed --runs 1");
-    project.edit(
-        "pipeline.toml",
-        "[[judge]]",
-        "[gate]\nprimary = \"open\"\n\n[[judge]]",
-    );
-    server.forget();
-    project.expect(0, "run --label open --runs 1");
-    assert_eq!(server.count(), 0, "the same answers, others are tested");
-    let figures = |label: &str| project.result(label, "summary.json")["methods"]["nothing"].clone();
-    let (closed, open) = (figures("closed"), figures("open"));
-    assert_eq!(
-        open["overall"]["median"],
-        closed["open_book"]["open"]["median"]
-    );
-    assert_eq!(open["open_book"], closed["open_book"]);
-    assert!(open["overall"]["median"].as_f64() > closed["overall"]["median"].as_f64());
-    assert_eq!(
-        project.result("open", "manifest.json")["design"]["primary"],
-        "open"
-    );
-    let scale = |label: &str| project.result(label, "summary.json")["scale"].clone();
-    assert_eq!(
-        scale("open"),
-        scale("closed"),
-        "a search without a context is no floor of the scale"
-    );
-    let methods = |label: &str| {
-        project.result(label, "summary.json")["methods"]
-            .as_object()
-            .unwrap()
-            .len()
-    };
-    assert_eq!(
-        methods("open"),
-        methods("closed"),
-        "it replaces the tested scores, and adds none"
-    );
-    project
-        .expect(2, "compare open closed")
-        .says(&["which answers are tested"]);
-    project.edit("pipeline.toml", "[answer.recovery]\nresults = 8\n", "");
-    project
-        .expect(2, "check")
-        .says(&["needs an answerer that may search"]);
-}
-
-#[test]
 fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
     let server = Server::start();
     server.script(searches_when_it_misses);

@@ -13,7 +13,6 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::pipeline::Book;
 use crate::report::short_time;
 use crate::results::{
     Design, FolderError, LabelWriterError, Manifest, Outcome, ResultsFolder, incomplete_beside,
@@ -282,25 +281,15 @@ fn measured_with(design: &Design) -> Digest {
             .map(|asked| (&asked.model, &asked.settings, asked.prompt))
             .collect::<Vec<_>>()
     });
-    // How an answerer may search decides its scores only where these are of the answers with a search.
-    let searching = design.answerers.iter().map(|asked| asked.recovery.as_ref());
-    let searches: Vec<_> = searching.filter(|_| design.primary == Book::Open).collect();
-    let (tail, context, locale, primary) = (
-        design.tail,
-        design.judge_context,
-        design.locale,
-        design.primary,
-    );
+    let (tail, context, locale) = (design.tail, design.judge_context, design.locale);
     Digest::of_json(&(
         fixtures,
         &design.rubric,
         answerers,
         judges,
-        searches,
         tail,
         context,
         locale,
-        primary,
     ))
 }
 

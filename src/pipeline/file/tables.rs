@@ -12,8 +12,8 @@ use super::{
 use crate::answer::{SearchProtocol, TruncatedReplies};
 use crate::compress::{PromptPlacement, Tail};
 use crate::judge::Scope;
+use crate::pipeline::TailMode;
 use crate::pipeline::strategies::{Preset, StrategyKind};
-use crate::pipeline::{Book, TailMode};
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane};
@@ -254,8 +254,6 @@ table! {
 table! {
     /// `[gate]`
     GateTable {
-        /// The answers that are tested: "closed", from the context alone, or "open", with searches. Default: "closed".
-        primary: Book,
         /// Whether planted items that go wrong more often fail the gate. Default: true.
         planted: bool,
     }

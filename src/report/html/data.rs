@@ -11,7 +11,6 @@ use super::input::{ContextKey, PageFailure, PageInput, PageMethod};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};
-use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::document::Section;
 use crate::results::{Row, Summary};
@@ -262,7 +261,7 @@ impl<'a> NameTables<'a> {
 }
 
 /// The name of a row's method on the page. It is the name in the summary, which includes the answerer if there are
-/// several; answers of the book that is not tested get a name of their own.
+/// several; answers with a search get a name of their own.
 fn summary_name(summary: &Summary, row: &Row) -> String {
     let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
     let name = if summary.methods.get(&with_answerer).is_some() {
@@ -270,16 +269,10 @@ fn summary_name(summary: &Summary, row: &Row) -> String {
     } else {
         row.method.clone()
     };
-    let is_open = row.open_book.is_some();
-    let has_both = summary
-        .methods
-        .get(&name)
-        .is_some_and(|method| method.open_book.is_some());
     // No figure of the page may mix open and closed book.
-    match (has_both, summary.primary, is_open) {
-        (true, Book::Closed, true) => format!("{name} + search"),
-        (true, Book::Open, false) => format!("{name} − search"),
-        _ => name,
+    match row.open_book.is_some() {
+        true => format!("{name} + search"),
+        false => name,
     }
 }
 

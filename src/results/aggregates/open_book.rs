@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Answers;
 use super::shares::{Share, share_of};
-use crate::pipeline::Book;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::selection::{ScoreEstimate, Selection, VariantRuns, overall_level};
 use stats::{self, Interval};
 
 /// The answers of one method with a search, and those without. Means are taken within each fixture, then over fixtures.
-/// Answers with a search are tested only if the pipeline declares it before the run.
+/// Answers with a search have no verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenBookSummary {
     /// `overall` of the answers from the context alone.
@@ -49,16 +48,6 @@ pub struct SearchedCounts {
     pub kept_not_searched: u64,
 }
 
-/// The two sets of answers to the same probes: from the context alone, and with a search. `None` if nothing was
-/// answered with a search.
-fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
-    let other = set.other_book.as_deref()?;
-    Some(match set.design().primary {
-        Book::Closed => (set, other),
-        Book::Open => (other, set),
-    })
-}
-
 impl OpenBookSummary {
     /// Measures a variant on the probes of `whole`; `None` if it never answered with a search.
     pub(crate) fn new(
@@ -66,13 +55,13 @@ impl OpenBookSummary {
         variant: usize,
         whole: &Selection<'_>,
     ) -> Option<OpenBookSummary> {
-        let (closed, open) = books(set)?;
+        let open = set.open_book.as_deref()?;
         let answers = Answers::new(open, variant, &whole.kept);
         answers
             .measured
             .iter()
             .find(|measured| measured.reach.is_some())?;
-        let [closed, open] = [closed, open].map(|set| whole.with_scores(&set.scores).runs(variant));
+        let [closed, open] = [set, open].map(|set| whole.with_scores(&set.scores).runs(variant));
         let differences = differences(&closed, &open);
         let estimate = stats::interval(&differences);
         Some(OpenBookSummary {

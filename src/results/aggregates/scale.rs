@@ -8,9 +8,6 @@
 //! suspect: if `full` states facts that `none` does not, their grades should have differed. Where no probe has expected
 //! facts, the suspect is unknown.
 //!
-//! The floor is always answered without a search, also where answers with a search are tested: a search without any
-//! context finds nearly all, which shows nothing about judge, bank or answerer.
-//!
 //! What is left out: dimensions that count neither in `overall` nor in the gate, and contexts in which nothing was
 //! compressed.
 //!
@@ -28,7 +25,6 @@ use serde::{Deserialize, Serialize};
 use super::Answers;
 use super::contexts::contexts;
 use crate::judge::Dimension;
-use crate::pipeline::Book;
 use crate::results::files::design::MethodInfo;
 use crate::results::result_set::scores::Grade;
 use crate::results::result_set::selection::{ScoreEstimate, Selection, Subset, overall_level};
@@ -106,7 +102,7 @@ pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     } else if difference.is_some_and(|difference| difference >= NEEDED) {
         Some(NarrowScaleCause::FewProbes)
     } else {
-        let stated = stated(set, full).zip(stated(without_search(set, none), none));
+        let stated = stated(set, full).zip(stated(set, none));
         stated.map(|(full, none)| cause(full, none))
     };
     ScaleCheck {
@@ -129,16 +125,6 @@ pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
         })
 }
 
-/// The set with the answers of a variant from the context alone.
-fn without_search(set: &ResultSet, variant: usize) -> &ResultSet {
-    match set.other_book.as_deref() {
-        Some(other) if set.design().primary == Book::Open && !other.grades(variant).is_empty() => {
-            other
-        }
-        _ => set,
-    }
-}
-
 /// The differences between the scores of ceiling and floor, on each answerable probe that was graded for both.
 pub(super) fn differences_by_probe(
     set: &ResultSet,
@@ -146,8 +132,7 @@ pub(super) fn differences_by_probe(
     low: usize,
     score: impl Fn(&Grade) -> Option<f64>,
 ) -> Vec<f64> {
-    let sides = [(set, high), (without_search(set, low), low)];
-    let [high, low] = sides.map(|(set, variant)| means_by_probe(set, variant, &score));
+    let [high, low] = [high, low].map(|variant| means_by_probe(set, variant, &score));
     high.iter()
         .filter_map(|(probe, high)| Some(high - low.get(probe)?))
         .collect()
@@ -304,14 +289,11 @@ mod tests {
     use super::*;
     use crate::action::ActionKey;
     use crate::judge::Dimension;
-    use crate::pipeline::Book;
     use crate::results::aggregates::contexts::fakes::context;
     use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
     use crate::results::files::row::ContextRow;
-    use crate::results::{
-        FolderError, Manifest, OpenBook, Row, main_result, summarize, worst_rows,
-    };
+    use crate::results::{FolderError, Manifest, Row, main_result, summarize, worst_rows};
 
     #[test]
     fn a_large_mean_on_few_probes_is_the_fault_of_neither_judge_nor_bank() {
@@ -508,51 +490,5 @@ mod tests {
             ranked.contains("busy") && !ranked.contains("idle"),
             "{ranked}"
         );
-    }
-
-    #[test]
-    fn the_floor_is_answered_without_a_search() {
-        let mut manifest = Manifest::begin(
-            "l",
-            "t",
-            design(&[("full", "full"), ("none", "none")], &[("a", 8)], 1),
-        );
-        manifest.design.primary = Book::Open;
-        manifest.design.answerers[0].recovery = Some(serde_json::json!({ "calls": 2 }));
-        let at = |probe: u32, method: &str, score: f64| Row {
-            probe: format!("p{probe}"),
-            ..row("a", method, 1, &[(ACCURACY, score)])
-        };
-        let searched = |probe: u32| {
-            let (closed, steps, searches) = ("agent".to_owned(), Vec::new(), Vec::new());
-            let open = OpenBook {
-                closed,
-                steps,
-                searches,
-                tokens: 0,
-                gold_found: None,
-                own_archive: false,
-            };
-            Row {
-                answerer: "agent+search".into(),
-                open_book: Some(open),
-                ..at(probe, "none", 4.9)
-            }
-        };
-        let of_probe = |probe: u32| {
-            [
-                at(probe, "full", 5.0),
-                at(probe, "none", 0.0),
-                searched(probe),
-            ]
-        };
-        let rows = (1..=8).flat_map(of_probe).map(Ok::<Row, FolderError>);
-        let set = ResultSet::gather(manifest, rows).expect("a set");
-        let scale = scale_check(&set);
-        assert_eq!(
-            (scale.probes, scale.difference, scale.cause),
-            (8, Some(5.0), None)
-        );
-        assert!(excluded(&set).is_empty(), "no dimension is too narrow");
     }
 }

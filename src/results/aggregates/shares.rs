@@ -350,8 +350,8 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
     answers.mean(|m| m.in_context.and_then(share))
 }
 
-/// The tokens of a question: of its context and of what its searches returned, and, where the answer lacks an expected
-/// fact, of the whole transcript, with which it is asked again. This takes it that the reader notices a failure. Facts
+/// The tokens of a question: of its context and, where the answer lacks an expected fact, of the whole transcript, with
+/// which it is asked again. This takes it that the reader notices a failure. Facts
 /// that the floor answers too do not count; `None` where no other is expected.
 fn tokens_of_question(
     measured: &MeasuredAnswer,
@@ -366,8 +366,7 @@ fn tokens_of_question(
         true => 0,
         false => measured.replaced_tokens?,
     };
-    let searched = measured.reach.as_ref().map_or(0, |reach| reach.tokens);
-    Some((measured.context_tokens? + searched + again) as f64)
+    Some((measured.context_tokens? + again) as f64)
 }
 
 fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::action::Digest;
-use crate::pipeline::Book;
 use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
@@ -195,14 +194,6 @@ fn compare_grading(
             left.tail != right.tail,
             "what answerers see after the point (`tail`)",
         ),
-        (
-            left.primary != right.primary,
-            "which answers are tested (`[gate] primary`)",
-        ),
-        (
-            left.primary == Book::Open && recoveries_differ(pairs),
-            "how answerers may search (`[answer.recovery]`)",
-        ),
     ];
     let settings = settings.into_iter().filter(|(differs, _)| *differs);
     let all = settings.map(|(_, what)| what.to_owned()).chain(judges);
@@ -269,14 +260,6 @@ fn probe_identities(info: &FixtureInfo) -> impl Iterator<Item = (u32, &str, Dige
     info.probes
         .iter()
         .map(|probe| (probe.point, probe.id.as_str(), probe.digest))
-}
-
-/// Whether answerers may search in different ways.
-fn recoveries_differ(pairs: &[VariantPair<'_>]) -> bool {
-    pairs.iter().any(|pair| {
-        let [own, other] = [pair.a, pair.b].map(|variant| variant.answerer?.recovery.as_ref());
-        own != other
-    })
 }
 
 /// Answerers that differ, unless the user named both methods.

@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::row::Row;
 use crate::action::{BuiltInStrategy, Digest};
 use crate::answer::{Recovery, TruncatedReplies};
 use crate::compress::{Method, Strategy};
 use crate::judge::{Criterion, Scope};
 use crate::pipeline::{
-    AnswererIx, Book, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode,
+    AnswererIx, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode,
 };
 use crate::probe::ProbeType;
 use base::locale::Locale;
@@ -26,9 +25,6 @@ pub struct Design {
     pub tail: TailMode,
     /// Whether judges saw the compacted context.
     pub judge_context: bool,
-    /// Which answers have the scores and verdicts: those with a search or those without.
-    #[serde(default, skip_serializing_if = "Book::is_closed")]
-    pub primary: Book,
     /// The topic that compressions focus on.
     pub focus_topic: Option<String>,
     /// The methods that compress, ceiling and floor among them.
@@ -164,7 +160,6 @@ impl Design {
             locale: settings.locale,
             tail: settings.tail,
             judge_context: settings.judge_context,
-            primary: settings.primary,
             focus_topic: settings.focus_topic.as_deref().map(str::to_owned),
             methods: methods
                 .map(|(method, readers)| match is_planted_alone {
@@ -205,23 +200,6 @@ impl Design {
     /// The method of this name.
     pub fn method(&self, name: &str) -> Option<&MethodInfo> {
         self.methods.iter().find(|method| method.name == name)
-    }
-
-    /// Whether the tested answers of this method and answerer are those with a search.
-    fn tests_open_book(&self, method: &str, answerer: &str) -> bool {
-        self.primary == Book::Open
-            && self
-                .answerers
-                .iter()
-                .any(|info| info.name == answerer && info.recovery.is_some())
-            && self
-                .method(method)
-                .is_some_and(|method| !method.is_ceiling())
-    }
-
-    /// Whether scores and verdicts include this row: an answerer that may search gives two answers to each question.
-    pub fn is_tested(&self, row: &Row) -> bool {
-        row.open_book.is_some() == self.tests_open_book(&row.method, row.closed_answerer())
     }
 
     /// What a table calls a method with one of its answerers: `METHOD`, or `METHOD/ANSWERER` if there are several.

@@ -211,8 +211,7 @@ pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
             ["planted"] | ["fixtures" | "methods", _] | ["fixtures", _, "probes", _] if is_new => {
                 continue;
             }
-            // Which answers are tested is decided when rows are read.
-            [.., "prompt_path"] | ["primary"] => continue,
+            [.., "prompt_path"] => continue,
             ["fixtures", fixture, "probes", _] => {
                 let id = difference.before.as_ref().and_then(|probe| probe.get("id"));
                 let ids = probes.entry((*fixture).to_owned()).or_default();

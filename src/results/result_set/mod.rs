@@ -124,9 +124,8 @@ pub struct ResultSet {
     pub(super) contexts: Vec<ContextRow>,
     /// Every compression that replaced something, of a session with a rule in it.
     pub(super) planted: Vec<PlantedRow>,
-    /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
-    /// It has no contexts.
-    pub(super) other_book: Option<Box<ResultSet>>,
+    /// The same set with the answers with a search, which are not tested. It has no contexts.
+    pub(super) open_book: Option<Box<ResultSet>>,
     /// The same set with the contexts in which a method replaced nothing, and the answers from them; `None` if there
     /// are none.
     pub(super) not_compressed: Option<Box<ResultSet>>,
@@ -205,10 +204,10 @@ impl ResultSet {
         let apart_answers = answers
             .extract_if(.., |measured| is_apart(&measured.at))
             .collect();
-        let other_book = self
-            .other_book
+        let open_book = self
+            .open_book
             .take()
-            .map(|other| Box::new(other.set_apart(contexts.clone())));
+            .map(|open| Box::new(open.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
         let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
         let scores = Scores::new(self.design(), self.variants.len(), &grades);
@@ -217,7 +216,7 @@ impl ResultSet {
             answers,
             scores,
             contexts: compressed,
-            other_book,
+            open_book,
             not_compressed,
             ..self
         }
@@ -247,7 +246,7 @@ impl ResultSet {
             costs: self.costs.clone(),
             contexts: self.contexts.clone(),
             planted: self.planted.clone(),
-            other_book: self.other_book.clone(),
+            open_book: self.open_book.clone(),
             not_compressed: self.not_compressed.clone(),
         }
     }
@@ -273,17 +272,16 @@ impl ResultSet {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len());
-        let mut other = RowTotals::new(variants.len());
+        let mut open = RowTotals::new(variants.len());
         let index = DesignIndex::new(&manifest, &variants, &probes);
         for (place, row) in rows.into_iter().enumerate() {
             let row = row?;
             let row = row.borrow();
-            (if design.is_tested(row) {
-                &mut gathered
-            } else {
-                &mut other
-            })
-            .add(&index, place, row)?;
+            let totals = match row.open_book {
+                None => &mut gathered,
+                Some(_) => &mut open,
+            };
+            totals.add(&index, place, row)?;
         }
         let gathered = gathered.sorted();
         for measured in &gathered.answers {
@@ -297,12 +295,12 @@ impl ResultSet {
                 probe.facts = names.collect();
             }
         }
-        let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
-        let other = other
-            .map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
+        let open = Some(open.sorted()).filter(|open| !open.grades.is_empty());
+        let open = open
+            .map(|open| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), open));
         let set = ResultSet::new(manifest, variants, probes, gathered);
         Ok(ResultSet {
-            other_book: other.map(Box::new),
+            open_book: open.map(Box::new),
             ..set
         })
     }
@@ -337,7 +335,7 @@ impl ResultSet {
             costs: Arc::new(costs),
             contexts: Vec::new(),
             planted: Vec::new(),
-            other_book: None,
+            open_book: None,
             not_compressed: None,
         }
     }
@@ -453,7 +451,7 @@ impl ResultSet {
         equal_range(&self.grades, |grade| grade.at.variant, variant)
     }
 
-    /// The rows of the answers from the context alone that are wanted (by variant and probe), one for each judge.
+    /// The rows of the answers that are wanted (by variant and probe), one for each judge.
     pub fn answer_rows(&self, is_wanted: impl Fn(&str, &ProbePlace) -> bool) -> AnswerRows {
         let mut found = AnswerRows::new();
         for grade in self.grades.iter().filter(|grade| grade.judge_n == 1) {
@@ -461,8 +459,7 @@ impl ResultSet {
             let Some((variant, place)) = variant.zip(self.probe_place(grade.at.probe)) else {
                 continue;
             };
-            let mut answers = equal_range(&self.answers, |measured| measured.at, grade.at).iter();
-            if answers.all(|measured| measured.reach.is_none()) && is_wanted(&variant.key, &place) {
+            if is_wanted(&variant.key, &place) {
                 let [_, answer, _] = grade.keys;
                 let of_fixture = found.entry(place.fixture).or_default();
                 of_fixture.entry(answer).or_default().push(grade.row);

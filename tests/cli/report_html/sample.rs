@@ -464,7 +464,6 @@ fn design(options: &SampleOptions, banks: &BTreeMap<String, Vec<Probe>>) -> Desi
         },
         locale: options.locale,
         tail: TailMode::None,
-        primary: Default::default(),
         judge_context: true,
         focus_topic: None,
         methods: METHODS.iter().map(method).collect(),
