@@ -200,8 +200,8 @@ fn remedy(shortage: Shortage, space: &str) -> &str {
 }
 
 /// What to do about a full disk that has the cache.
-const SPACE_FOR_CACHE: &str =
-    "free some space, or remove entries with `compeval cache prune`, which needs little of it";
+const SPACE_FOR_CACHE: &str = "free some space, or remove entries with `compeval cache prune`, which needs room \
+     for what it keeps of one pack: at most 128 MB";
 
 /// What to do where the cache can store nothing more, as its error says.
 pub(crate) fn remedy_for_cache(error: &str) -> Option<&'static str> {

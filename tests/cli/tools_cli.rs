@@ -667,7 +667,7 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
         .collect();
     assert_eq!(
         (commands.len(), commands[0]),
-        (4, "init eval --empty --locale en"),
+        (4, "init eval --empty"),
         "{}",
         offered.err
     );

@@ -220,7 +220,7 @@ fn report(pruned: &Pruned, before: u64, console: &Console) {
     let EntryTotals { entries, bytes, .. } = pruned.totals;
     let disk = pruned
         .freed
-        .filter(|_| entries > 0 || pruned.disk != before)
+        .filter(|_| entries > 0 || pruned.disk < before)
         .map(|_| format!(" {}", disk_change(before, pruned.disk)))
         .unwrap_or_default();
     if entries == 0 {
