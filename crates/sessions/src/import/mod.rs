@@ -14,7 +14,6 @@ mod conversation;
 mod copies;
 mod detect;
 mod draft;
-mod events;
 mod folder;
 mod format;
 mod formats;
@@ -63,7 +62,7 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
             expect_format(folder, "a folder of events", Format::OpenHands, format)?;
-            events::read(folder, files)
+            folder::read_events(folder, files)
         }
     }
 }

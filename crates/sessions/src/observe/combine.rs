@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::difference::{LocalDifference, local_difference};
-use super::reasons::SessionNote;
-use super::session::{ObservedCompaction, SessionFindings};
+use super::session::{ObservedCompaction, SessionFindings, SessionNote};
 use super::window::{SurroundedWindow, WindowFigures};
 
 /// A session in the list of sessions.

@@ -13,7 +13,6 @@ mod combine;
 mod difference;
 mod errors;
 mod fetched;
-mod reasons;
 mod session;
 mod window;
 
@@ -22,6 +21,5 @@ pub use difference::{
     LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference,
 };
 pub use fetched::ReferenceUses;
-pub use reasons::{NotCounted, SessionNote};
-pub use session::{ObservedCompaction, SessionFindings, observe};
+pub use session::{NotCounted, ObservedCompaction, SessionFindings, SessionNote, observe};
 pub use window::{ReRead, RepeatedFailure, SurroundedWindow, WINDOW_TURNS, WindowFigures};

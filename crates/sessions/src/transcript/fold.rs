@@ -12,7 +12,7 @@
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
-use super::characters::TextReplacement;
+use super::conventions::TextReplacement;
 use super::edits::TextEdits;
 use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
 

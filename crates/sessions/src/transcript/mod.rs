@@ -4,7 +4,6 @@
 //! A fixture is checked where it is read, so that every module above may rely on its call/result pairs, ids and points.
 //! Nothing here knows providers, probes or log formats.
 
-mod characters;
 mod conventions;
 mod edits;
 mod exit_code;
@@ -20,7 +19,7 @@ mod typography;
 
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
-pub use characters::{numeral, value_of_numeral};
+pub use conventions::{numeral, value_of_numeral};
 pub(crate) use exit_code::is_failed_read;
 pub use exit_code::{
     CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,

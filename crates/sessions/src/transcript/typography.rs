@@ -23,7 +23,7 @@ use memchr::memmem;
 
 use base::words::{is_han, is_kana, is_word};
 
-use super::characters::{TextReplacement, numeral, value_of_numeral};
+use super::conventions::{TextReplacement, numeral, value_of_numeral};
 use super::conventions::{edits_of_conventions, magnitudes_as_written};
 
 /// A set of the rules that have a guard.

@@ -5,21 +5,17 @@
 
 mod atif;
 mod claude_code;
-mod claude_tree;
 mod codex;
 mod gemini;
 mod hermes;
-mod hermes_trajectory;
 mod inspect;
 mod messages;
 mod mini_swe_agent;
 mod open_telemetry;
 mod opencode;
 mod openhands;
-mod openhands_sdk;
 mod pi;
 mod swe_agent;
-mod table;
 mod tables;
 
 pub(super) use inspect::read_sample as inspect_sample;

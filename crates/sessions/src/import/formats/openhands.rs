@@ -1,18 +1,20 @@
-//! OpenHands to 2025: lists of actions and observations, alone or as the history of an evaluation. Events of the agent
-//! SDK are handed to its own file.
+//! OpenHands to 2025: lists of actions and observations, alone or as the history of an evaluation. From the end of 2025
+//! on, events of the agent SDK.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::super::blocks::{call_of, read_message as read_plain};
+use super::super::blocks::{
+    Speaker, add_blocks, call_of, message_blocks, read_message as read_plain,
+};
 use super::super::content::{
-    first_at, list_of, non_empty, number_at, placeholder, plain_text, str_at, str_of,
+    arguments, first_at, list_of, non_empty, number_at, placeholder, plain_text, result_text,
+    str_at, str_of, text_of,
 };
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
-use super::openhands_sdk::{self, with_exit_code};
-use crate::transcript::{Role, ToolCall};
+use crate::transcript::{Role, ToolCall, recorded_exit_code};
 
 /// The events of one session as they are read: which entry each became, by its id, until a condensation takes it out of
 /// the view.
@@ -116,7 +118,7 @@ fn read_evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft
 /// Adds one event of any age.
 fn add_event(event: &Value, draft: &mut ConversationDraft) {
     if event.get("kind").is_some() {
-        openhands_sdk::read_event(event, draft);
+        read_sdk_event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {
         read_action(name, event, draft);
     } else if let Some(name) = event.get("observation").and_then(Value::as_str) {
@@ -249,5 +251,97 @@ fn read_observation(name: &str, event: &Value, draft: &mut ConversationDraft) {
         draft.add_next_result(content)
     } else {
         draft.add_result(&id, content)
+    }
+}
+
+/// An event of the agent SDK, from the end of 2025 on.
+fn read_sdk_event(event: &Value, draft: &mut ConversationDraft) {
+    match str_of(event, "kind") {
+        "SystemPromptEvent" => {
+            draft.set_tools(event.get("tools"));
+            draft.say(Role::System, str_at(event, "/system_prompt/text"));
+        }
+        "MessageEvent" => read_sdk_message(event, draft),
+        "ActionEvent" => read_sdk_action(event, draft),
+        "ObservationEvent" => {
+            let content = event
+                .pointer("/observation/content")
+                .or_else(|| event.pointer("/observation/output"));
+            let text = text_of(content.unwrap_or(&Value::Null), draft);
+            let code = ["/observation/metadata/exit_code", "/observation/exit_code"];
+            let code = code
+                .into_iter()
+                .find_map(|path| event.pointer(path)?.as_i64());
+            let text = with_exit_code(text, code);
+            let is_marked = event
+                .pointer("/observation/is_error")
+                .and_then(Value::as_bool)
+                != Some(true)
+                || text.starts_with("[An error occurred");
+            let text = if is_marked {
+                text
+            } else {
+                format!("[An error occurred during execution.]\n{text}")
+            };
+            draft.add_result(str_of(event, "tool_call_id"), text);
+        }
+        "AgentErrorEvent" => {
+            let error = result_text(str_of(event, "error").to_owned(), true);
+            draft.add_result(str_of(event, "tool_call_id"), error);
+        }
+        "UserRejectObservation" => draft.add_result(
+            str_of(event, "tool_call_id"),
+            str_of(event, "rejection_reason"),
+        ),
+        "Condensation" => draft.note_compaction(str_of(event, "summary")),
+        kind @ ("CondensationRequest"
+        | "ConversationStateUpdateEvent"
+        | "PauseEvent"
+        | "InterruptEvent"
+        | "TokenEvent"
+        | "StreamingDeltaEvent"
+        | "LLMCompletionLogEvent"
+        | "HookExecutionEvent") => draft.count_bookkeeping(kind),
+        kind => draft.count_unknown(kind),
+    }
+}
+
+/// The output of a command with its exit code, which the model is told and the log keeps apart.
+fn with_exit_code(output: String, code: Option<i64>) -> String {
+    match code.filter(|code| *code > 0 && recorded_exit_code(&output) != Some(*code)) {
+        Some(code) => format!("{output}\n[Command finished with exit code {code}]"),
+        None => output,
+    }
+}
+
+fn read_sdk_message(event: &Value, draft: &mut ConversationDraft) {
+    let message = event.get("llm_message").unwrap_or(&Value::Null);
+    let mut blocks = message_blocks(message, draft);
+    let extended = text_of(event.get("extended_content").unwrap_or(&Value::Null), draft);
+    if !extended.is_empty() {
+        blocks.text.push('\n');
+        blocks.text.push_str(&extended);
+    }
+    let speaker = Speaker::of(str_of(message, "role")).unwrap_or(Speaker::User);
+    add_blocks(speaker, blocks, draft);
+}
+
+/// Actions of one reply of the model are one message; only the first carries the thought.
+fn read_sdk_action(event: &Value, draft: &mut ConversationDraft) {
+    let thought = text_of(event.get("thought").unwrap_or(&Value::Null), draft);
+    let id = str_of(event, "tool_call_id");
+    let given = [
+        event.pointer("/tool_call/function/arguments"),
+        event.pointer("/tool_call/arguments"),
+        event.get("action"),
+    ];
+    let call = ToolCall::new(
+        id,
+        str_of(event, "tool_name"),
+        arguments(given.into_iter().flatten().next()),
+    );
+    match str_of(event, "llm_response_id") {
+        "" => draft.add_reply(thought, vec![call]),
+        key => draft.add_piece(key, &thought, vec![call]),
     }
 }

@@ -10,8 +10,8 @@ use super::super::content::{input_of, is_true, number_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
-use super::table::Row::{Compaction, Hook, Message, Noise, Says};
-use super::table::Table;
+use super::tables::Row::{Compaction, Hook, Message, Noise, Says};
+use super::tables::Table;
 use crate::transcript::Role;
 
 /// The records of pi's family.

@@ -7,7 +7,54 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::rules::caseless;
-use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE, WordList};
+
+/// Words with blanks between them.
+pub(super) struct WordList(pub(super) &'static str);
+
+impl WordList {
+    /// Whether this is one of the words.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.0.split_ascii_whitespace().any(|listed| listed == word)
+    }
+}
+
+/// Words before `key` that make it a secret.
+const KEY_MODIFIERS: WordList = WordList(
+    "api secret access private auth encryption signing master shared license service account consumer app \
+     application security session crypt crypto aes hmac jwt deploy webhook admin subscription storage \
+     write ssh wallet recovery activation authorization cipher root x preshared presharedkey sas rest \
+     server client decryption data",
+);
+
+/// Words after the word for a secret that make it something else.
+const NOT_AFTER: WordList = WordList(
+    "length len min max minimum maximum policy policies hash hashed hashes hasher hashing digest md sha \
+     checksum fingerprint expires expire expired expiry expiration ttl age timeout lifetime duration \
+     interval period date time at on days hours minutes seconds field fields label labels hint help error \
+     errors message msg placeholder title prompt question regex regexp pattern format file files filename \
+     path dir env variable name names type types kind class count counts counter limit limits size budget \
+     usage used url uri endpoint link id ids index idx version algorithm alg algo encoding rotation \
+     required enabled disabled allowed optional strength score level validator validation manager \
+     provider storage service handler helper helpers util utils factory generator encoder decoder parser \
+     reader writer middleware filter guard header headers prefix suffix scheme status state valid invalid \
+     changed change updated created reset resets history attempts attempt tries retries complexity rules \
+     rule requirements option options config settings mode source ref reference arn selector component \
+     form view page screen box bytes chars position offset stream map list dict array table column row \
+     schema model entity dto test tests spec mock exists missing less based protected check checker match \
+     matches mismatch strategy kwargs func fn callback ring logo icon bucket group role username owner \
+     holder only per rate price cost total sum ratio window dim embedding embeddings mask overlap \
+     management protection recovery authentication rounds iterations salt stdin fd prompts s through word \
+     thru visible hidden shown ok set is py js ts rs go java rb md5 txt html css vue tsx jsx json yml \
+     yaml toml ini sh conf",
+);
+
+/// Words before the word for a secret that make it something else.
+const NOT_BEFORE: WordList = WordList(
+    "has is no show hide toggle forgot require requires required needs min max num total prompt \
+     completion cached reasoning hashed encrypted public primary foreign sort partition next page \
+     continuation sync pad eos bos unk sep cls mask special stop per expect without disable enable allow \
+     by pos first num cancellation cancel previous prev",
+);
 
 /// What a key word says about the value after it: how much is demanded of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ mod secrets;
 mod separators;
 mod shape;
 mod values;
-mod word_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};

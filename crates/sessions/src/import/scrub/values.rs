@@ -7,10 +7,45 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::edit::first_bytes;
-use super::key_names::{KeywordClass, class_of_word, words};
+use super::key_names::{KeywordClass, WordList, class_of_word, words};
 use super::rules::compiled;
 use super::shape::{entropy, has_byte, is_identifier, is_path, is_placeholder};
-use super::word_lists::{CODE_WORDS, LABEL_WORDS, TYPES, UNSAID, WordList};
+
+/// Texts that stand for no value, in lower case and without the signs around them.
+const UNSAID: WordList = WordList(
+    " none null nil undefined true false yes no on off n/a na unset empty required optional redacted \
+     hidden masked password passwd passphrase pass pwd secret token credentials username user changeme \
+     example placeholder dummy todo tbd fixme xxx string unknown missing default omitted stdin prompt \
+     private public sensitive encrypted plain login key apikey api_key access_token foobar foo bar baz \
+     asdf not-set value your sha256 sha512 md5 sha1 bcrypt argon2 scram-sha-256 trust",
+);
+
+/// Words in the names of fields that contain a secret; the empty one stands for no word.
+const LABEL_WORDS: WordList = WordList(
+    " db user username new old confirm current enter the admin root api access refresh auth client app my \
+     id key secret private public bearer basic csrf session login email type string field name value \
+     reset hash is text",
+);
+
+/// Bare words after `password:` and `password =` that are types.
+const TYPES: WordList = WordList(
+    "str string text varchar char bytes byte int integer number bool boolean any object option optional \
+     secretstr secretstring securestring uint8array buffer varchar2 nvarchar blob unknown never void list \
+     array vec map dict self this field charfield column i32 i64 u32 u64 usize float double long uuid \
+     date datetime json jsonb &str *string []byte password schema",
+);
+
+/// Bare words after `password =` that are names in code or words of a sentence.
+const CODE_WORDS: WordList = WordList(
+    "value input data result answer arg args argv payload raw body item entry match obj line content \
+     response req request res params param options opts config cfg ctx context state props x y s p v w \
+     val tmp temp buf output stdin stdout variable var field form query the a an see ask use same must \
+     should will is are was be not only all any both wrong incorrect correct invalid valid accepted \
+     rejected authentication updated changed unchanged expired failed success successful error ok done \
+     set reset new old hashed stored plaintext mandatory env environment vault keyring file manual auto \
+     generated random inherit inherited disabled enabled mode type name id super pass return yield raise \
+     int len print input_data",
+);
 
 /// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
