@@ -32,7 +32,6 @@ mod answer;
 pub mod claims;
 mod demands;
 mod entries;
-mod fabrication;
 pub mod facts;
 mod gather;
 mod grade;
@@ -46,10 +45,11 @@ mod terms;
 
 pub use answer::{answer, search};
 pub use entries::{ContextEntries, ContextEntry};
-pub use fabrication::{is_file_path, is_identifier, unknown_names};
 pub use grade::{Aspect, GradedAnswer, LiteralGrade};
 pub use instructions::prompt_headings;
-pub use invented::{InventedReferences, KnownReferences, reference_keys};
+pub use invented::{
+    InventedReferences, KnownReferences, is_file_path, is_identifier, reference_keys, unknown_names,
+};
 pub use passages::read_transcript;
 pub use summary::{SummaryPrompt, summarize};
 pub use tasks::answer_about_tasks;

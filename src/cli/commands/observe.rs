@@ -51,8 +51,7 @@ const SUGGESTED: usize = 3;
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
     let given_format = format_of(args.format.as_deref())?;
     let files = files_of(common, args, console)?;
-    let formats = Format::those(Format::is_observed);
-    let found = read_all(&files, &formats, given_format, console);
+    let found = read_all(&files, given_format, console);
     found
         .problems
         .iter()
@@ -149,16 +148,11 @@ struct ReadSessions {
 }
 
 /// Reads the files on all processors, one session at a time on each.
-fn read_all(
-    files: &[Log],
-    formats: &[Format],
-    given: Option<Format>,
-    console: &Console,
-) -> ReadSessions {
+fn read_all(files: &[Log], given: Option<Format>, console: &Console) -> ReadSessions {
     let sizes: Vec<u64> = files.iter().map(size_of).collect();
     let bar = bar(sizes.iter().sum(), console);
     let read = each(files.len(), |at| {
-        let findings = read_findings(&files[at], formats, given);
+        let findings = read_findings(&files[at], given);
         bar.inc(sizes[at]);
         findings
     });
@@ -206,13 +200,14 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 /// What is in a log, and the places in it that could not be read.
 fn findings(file: &Path, log: ImportedLog) -> ReadSessions {
     let name = file.display().to_string();
-    let conversations = || log.conversations.iter();
-    let analysed = || conversations().filter(|_| log.format.is_observed());
+    let mut analysed = log.conversations;
+    analysed.retain(|_| log.format.is_observed());
     ReadSessions {
-        sessions: analysed()
+        sessions: analysed
+            .iter()
             .map(|conversation| (name.clone(), observe(conversation, log.format)))
             .collect(),
-        guarded: analysed().flat_map(guarded).collect(),
+        guarded: analysed.iter().flat_map(guarded).collect(),
         others: 0,
         problems: log.losses.iter().map(ImportIssue::to_string).collect(),
     }
@@ -263,17 +258,10 @@ fn rejections(reports: &[Report]) -> Option<String> {
 }
 
 /// Reads a log; `None` if it has none of the formats.
-fn read_findings(
-    log: &Log,
-    formats: &[Format],
-    given: Option<Format>,
-) -> Result<Option<ReadSessions>, String> {
+fn read_findings(log: &Log, given: Option<Format>) -> Result<Option<ReadSessions>, String> {
     let read = match log {
-        Log::File(file) => read_session(file, formats, given),
-        Log::Events { .. } if formats.contains(&Format::OpenHands) => {
-            sessions::import::read(log, None).map(Some)
-        }
-        Log::Events { .. } => return Ok(None),
+        Log::File(file) => read_session(file, given),
+        Log::Events { .. } => sessions::import::read(log, None).map(Some),
     };
     match read {
         Ok(None) => Ok(None),

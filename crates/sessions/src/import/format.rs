@@ -153,13 +153,4 @@ impl Format {
             | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
-
-    /// Whether a session may be one JSON document; otherwise it is JSON lines or text.
-    pub(super) const fn is_document(self) -> bool {
-        match self {
-            Codex | Pi | CopilotCli | QwenCode | Cursor | Kimi | Droid => false,
-            ClaudeCode | Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands
-            | Inspect | OpenAi | Anthropic | Atif | OpenTelemetry => true,
-        }
-    }
 }

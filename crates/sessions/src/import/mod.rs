@@ -109,14 +109,13 @@ fn format_that_reads(path: &Path, length: u64) -> Option<Format> {
 /// The largest document that is read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 
-/// Reads the session at `path` as `given`, or if it is in one of `formats`; `None` if it is anything else. Of files that are not JSON lines
-/// only the beginning is read, unless one of the formats is a document.
+/// Reads the session at `path` as `given`, or if its format is observed; `None` if it is anything else. Of large
+/// documents, and of files that are no JSON, only the beginning is read.
 ///
 /// # Errors
 /// As for [`read_log`], for files that are JSON lines.
 pub fn read_session(
     path: &Path,
-    formats: &[Format],
     given: Option<Format>,
 ) -> Result<Option<ImportedLog>, ImportError> {
     if given.is_some() {
@@ -130,11 +129,8 @@ pub fn read_session(
     let may_be_session = match shape {
         LogShape::Lines => true,
         LogShape::Document => {
-            formats.iter().any(|format| format.is_document())
-                && reader
-                    .get_ref()
-                    .metadata()
-                    .is_ok_and(|found| found.len() <= LARGEST_SESSION)
+            let length = reader.get_ref().metadata();
+            length.is_ok_and(|found| found.len() <= LARGEST_SESSION)
         }
         LogShape::Text => false,
     };
@@ -146,7 +142,7 @@ pub fn read_session(
     }
     let mut records = Records::new(path, shape, Box::new(Cursor::new(head).chain(reader)));
     match detect_format(&mut records) {
-        Some(format) if formats.contains(&format) => import(format, records).map(Some),
+        Some(format) if format.is_observed() => import(format, records).map(Some),
         Some(_) => Ok(None),
         None if shape == LogShape::Document => Ok(None),
         None => Err(unknown(path, &text, records)),

@@ -11,7 +11,6 @@
 mod actions;
 mod combine;
 mod difference;
-mod errors;
 mod fetched;
 mod session;
 mod window;

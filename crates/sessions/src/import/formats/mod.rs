@@ -3,20 +3,18 @@
 //! What messages contain is read by one reader for all of them ([`super::blocks`]). Most formats are tables that say
 //! where messages are; a format whose records depend on each other has a file of its own.
 
-mod atif;
 mod claude_code;
 mod codex;
 mod gemini;
 mod hermes;
 mod inspect;
 mod messages;
-mod mini_swe_agent;
 mod open_telemetry;
 mod opencode;
 mod openhands;
 mod pi;
-mod swe_agent;
 mod tables;
+mod trajectories;
 
 pub(super) use inspect::read_sample as inspect_sample;
 pub(super) use openhands::EventView;
@@ -34,8 +32,8 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::Pi | Format::Droid => pi::read(records),
         Format::OpenCode => opencode::read(records),
         Format::Hermes => hermes::read(records),
-        Format::SweAgent => swe_agent::read(records),
-        Format::MiniSweAgent => mini_swe_agent::read(records),
+        Format::SweAgent => trajectories::read_swe_agent(records),
+        Format::MiniSweAgent => trajectories::read_mini(records),
         Format::OpenHands => openhands::read(records),
         Format::CopilotCli => tables::COPILOT_CLI.read_all(records),
         Format::QwenCode => tables::QWEN_CODE.read_all(records),
@@ -43,7 +41,7 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::Kimi => tables::KIMI_WIRE.read_all(records),
         Format::Inspect => inspect::read(records),
         Format::OpenAi | Format::Anthropic => messages::read(records),
-        Format::Atif => atif::read(records),
+        Format::Atif => trajectories::read_atif(records),
         Format::OpenTelemetry => open_telemetry::read(records),
     }
 }
