@@ -1,6 +1,5 @@
 //! The selection of entries by stage, method, model, fixture and age, and ages as users write them (`30d`, `12h`).
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +8,6 @@ use super::entry::model_of;
 use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
-use crate::pipeline::suggest;
 use store::cache::{Record, now_ms};
 use store::remote::RemoteUrl;
 
@@ -81,29 +79,6 @@ impl EntryFilter {
                 .as_ref()
                 .is_none_or(|remote| meta.imported.as_deref() == Some(remote.to_string().as_str()))
     }
-
-    /// Advice if nothing was found: the nearest name for the first one that no entry has.
-    pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
-        let parts = [
-            ("method", &self.wanted.method, &names.methods),
-            ("model", &self.wanted.model, &names.models),
-            ("fixture", &self.wanted.fixture, &names.fixtures),
-        ];
-        let of = match (self.wanted.stage, self.before) {
-            (None, None) => "",
-            (Some(_), None) => " of this stage",
-            (None, Some(_)) => " of this age",
-            (Some(_), Some(_)) => " of this stage and age",
-        };
-        let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
-            let wanted = wanted
-                .as_ref()
-                .filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
-            let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(format!("no entry{of} has the {what} `{wanted}`; {hint}"))
-        });
-        unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
-    }
 }
 
 /// The method that an entry was made for.
@@ -127,33 +102,6 @@ fn is_named(wanted: &str, name: &str) -> bool {
         || name
             .split_once('/')
             .is_some_and(|(_, model)| model == wanted)
-}
-
-/// The names that occur in entries.
-#[derive(Debug, Default)]
-pub(super) struct EntryNames {
-    methods: BTreeSet<String>,
-    models: BTreeSet<String>,
-    fixtures: BTreeSet<String>,
-}
-
-impl EntryNames {
-    pub(super) fn add(&mut self, meta: &EntryMeta) {
-        add_name(&mut self.methods, method_of(meta));
-        add_name(&mut self.fixtures, meta.place.fixture());
-        add_name(&mut self.models, meta.requested_model.as_deref());
-        add_name(&mut self.models, meta.model.as_deref());
-        if meta.requested_model.is_none() {
-            add_name(&mut self.models, Some(model_of(meta).as_str()));
-        }
-    }
-}
-
-/// Adds a name; most are known already, and cost no copy.
-fn add_name(names: &mut BTreeSet<String>, name: Option<&str>) {
-    if let Some(name) = name.filter(|name| !names.contains(*name)) {
-        names.insert(name.to_owned());
-    }
 }
 
 /// An age: a number and `s`, `m` (or `min`), `h`, `d` or `w`.
@@ -197,38 +145,6 @@ mod tests {
         let ages = ["30d", "12h", "90m", "45 min", "1.5h", "2W", "0s"];
         let seconds = ages.map(|age| parse_age(age).unwrap().as_secs());
         assert_eq!(seconds, [2_592_000, 43_200, 5400, 2700, 5400, 1_209_600, 0]);
-    }
-
-    #[test]
-    fn advice_names_only_the_conditions_that_were_given() {
-        let names = EntryNames {
-            models: ["mock/small-1".to_owned()].into(),
-            ..EntryNames::default()
-        };
-        let cases = [
-            (None, None, "no entry has"),
-            (Some(Stage::Judge), None, "no entry of this stage has"),
-            (None, Some("1h"), "no entry of this age has"),
-            (
-                Some(Stage::Judge),
-                Some("1h"),
-                "no entry of this stage and age has",
-            ),
-        ];
-        for (stage, age, words) in cases {
-            let (model, older_than) = (Some("mock/small-2".to_owned()), age.map(str::to_owned));
-            let wanted = CacheFilter {
-                stage,
-                model,
-                older_than,
-                ..CacheFilter::default()
-            };
-            let advice = EntryFilter::new(wanted).unwrap().advice(&names).unwrap();
-            assert!(
-                advice.starts_with(&format!("{words} the model `mock/small-2`")),
-                "{advice}"
-            );
-        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
 use entry::{EntryTotals, date_of, model_of};
-use filter::{CacheFilter, EntryFilter, EntryNames};
+use filter::{CacheFilter, EntryFilter};
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
 
@@ -173,19 +173,15 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     let mut records = snapshot.records();
     records.retain(|record| filter.admits(record));
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
-    let (mut listed, mut names, mut totals) =
-        (Vec::new(), EntryNames::default(), EntryTotals::default());
+    let (mut listed, mut totals) = (Vec::new(), EntryTotals::default());
     for record in records {
         match snapshot.meta(&record) {
-            Ok(meta) => {
-                if filter.admits_names(&meta) {
-                    totals.add(&record);
-                    let day = snapshot.last_used(&record);
-                    listed.push((record, meta, day));
-                } else if listed.is_empty() {
-                    names.add(&meta);
-                }
+            Ok(meta) if filter.admits_names(&meta) => {
+                totals.add(&record);
+                let day = snapshot.last_used(&record);
+                listed.push((record, meta, day));
             }
+            Ok(_) => {}
             Err(damage) => console.warn("cache:", damage),
         }
     }
@@ -198,10 +194,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     }
     console.note(&match (totals.entries, snapshot.is_empty()) {
         (0, true) => "The cache is empty; `compeval run` fills it.".to_owned(),
-        (0, false) => {
-            let advice = filter.advice(&names);
-            advice.unwrap_or_else(|| "No entry matches.".to_owned())
-        }
+        (0, false) => "No entry matches.".to_owned(),
         (entries, _) => format!(
             "{}, {}, which cost {}; the cache takes {} on disk",
             count(entries, "entry"),
