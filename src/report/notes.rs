@@ -9,12 +9,11 @@ use super::planted::left_alone;
 use super::translation::{Translation, fill, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{
-    Design, ExcludedDimension, ExclusionReason, LiteralCheck, Manifest, MethodSummary,
-    NarrowScaleCause, OpenBookSummary, Summary, Weakest,
+    Design, ExcludedDimension, ExclusionReason, Manifest, MethodSummary, NarrowScaleCause,
+    OpenBookSummary, Summary, Weakest,
 };
 use base::locale::Locale;
 use stats::Coefficient;
-use stats::thresholds::MARGIN;
 
 /// The warnings among the notes of a report. Critical warnings are not among them, because reports show these first.
 pub(super) fn warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -54,8 +53,6 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     notes.extend(truncated_replies(summary, &manifest.design, tr));
     notes.extend(scant_input(summary, manifest, tr));
     notes.extend(invented_references(summary, tr));
-    notes.extend(literal_checks(summary, tr));
-    notes.extend(above_full(summary, tr));
     notes.extend(
         summary
             .methods
@@ -65,40 +62,6 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
-}
-
-/// The fewest probes on which methods are compared: with one or two, a difference may come from the question.
-const FEWEST_PROBES: usize = 3;
-
-/// Methods that a judge grades clearly above the whole transcript in a dimension.
-fn above_full(summary: &Summary, tr: &Translation) -> Option<String> {
-    if summary.probes < FEWEST_PROBES {
-        return None;
-    }
-    let mut above = Vec::new();
-    for (name, method) in summary
-        .methods
-        .iter()
-        .filter(|(_, method)| !method.is_anchor())
-    {
-        let Some(full) = find_full(summary, &method.answerer) else {
-            continue;
-        };
-        above.extend(method.dimensions.iter().filter_map(|(dimension, level)| {
-            let difference = level.median? - full.dimensions.get(dimension)?.median?;
-            let label = tr.dimension_label(dimension);
-            (difference >= MARGIN).then(|| format!("{name} {label} {}", signed(difference)))
-        }));
-    }
-    Some(fill(tr.above_full, &[&joined(above, separator(tr))?]))
-}
-
-/// The method that this answerer answers from the whole transcript.
-fn find_full<'s>(summary: &'s Summary, answerer: &str) -> Option<&'s MethodSummary> {
-    let mut methods = summary.methods.values();
-    methods.find(|method| {
-        method.strategy == BuiltInStrategy::Full.name() && method.answerer == answerer
-    })
 }
 
 /// How much of what a method replaces the vendor keeps as messages of the user; `None` if it keeps none.
@@ -393,20 +356,6 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
         fill(tr.invented_midway, &[&found.begun_midway, &all])
     });
     warning.into_iter().chain(midway).collect()
-}
-
-/// The methods where judges and literal rules disagree on the answers.
-fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
-    let parts = summary.methods.iter().filter_map(|(name, method)| {
-        let found = method.literal_check.filter(LiteralCheck::differs)?;
-        let [judge, literal] = [found.judge, found.literal].map(|part| share(Some(part)));
-        Some(fill(
-            tr.literal_check_part,
-            &[name, &judge, &literal, &found.answers],
-        ))
-    });
-    let parts = joined(parts, tr.pick("; ", "；"))?;
-    Some(fill(tr.literal_check, &[&parts]))
 }
 
 /// The number of probes that a bank should have; if there are fewer, a note says so.

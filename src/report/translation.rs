@@ -64,11 +64,6 @@ texts! {
          them by context.",
         "上下文中有而记录中没有的引用：{}。请查看是否为臆造；`contexts.jsonl` 按上下文列出。";
     invented_part: "{} {} ({} per 1,000 tokens: {})", "{} {} 个（每千词元 {} 个：{}）";
-    literal_check:
-        "judge and literal rules differ by more than 5 points on which answers have their facts: {}. Read some of these \
-         answers: either they state the facts in other words, or the judge accepts answers without them.",
-        "评审与字面规则对哪些回答包含事实的判断相差超过 5 个百分点：{}。请阅读其中一些回答：要么它们换了说法，要么评审放过了缺失的事实。";
-    literal_check_part: "{} judge {}, rules {} (of {} answers)", "{} 评审 {}，规则 {}（共 {} 个回答）";
     invented_midway:
         "invented references: {} of {} contexts are of logs that begin in the middle of a session. What came before is not \
          known, so these have no figure.",
@@ -254,11 +249,6 @@ texts! {
     constraints_lost:
         "constraints lost in most distinct chains ({}): {}.",
         "在多数不同压缩链中丢失的约束（{}）：{}。";
-    above_full:
-        "graded above the whole transcript, although that contains everything: {}. Look at what the judge rewards there: \
-         length, form, or \
-         the absence of what misleads.",
-        "评分高于包含全部内容的完整记录：{}。请查看评审在此奖励什么：长度、形式，还是没有误导内容。";
     no_constraints:
         "no question has the tag `constraint`, so the user's rules are not measured.",
         "规则保留：没有问题带有 `constraint` 标签，因此用户禁止或要求的内容无从得知。";

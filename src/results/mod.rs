@@ -28,7 +28,6 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::cells::CellCounts;
-pub use aggregates::judges::LiteralCheck;
 pub use aggregates::open_book::OpenBookSummary;
 pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};

@@ -11,7 +11,7 @@ use super::aggregates::contexts::{
     compression_cost, identical_contexts,
 };
 use super::aggregates::judges::{
-    JudgeQuality, LiteralCheck, average_components, components, judge_quality, variance_shares,
+    JudgeQuality, average_components, components, judge_quality, variance_shares,
 };
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::planted::{PlantedControl, PlantedSummary};
@@ -114,9 +114,6 @@ pub struct MethodSummary {
     /// What the guard finds in its contexts; absent where it looked at none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<GuardSummary>,
-    /// Whether judges and literal rules agree on which answers have their facts; null where no model graded, or too few
-    /// answers.
-    pub literal_check: Option<LiteralCheck>,
     /// What one compression costs in tokens, time and money.
     pub compression: CompressionCost,
     /// What became of planted items; absent where none were planted.
@@ -363,7 +360,6 @@ impl SummaryBuilder<'_> {
             },
             planted,
             invented: InventedSummary::new(self.set, &info.name),
-            literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
             compression: compression_cost(&self.points, &info.name),
             retention: self.retention(variant),
             noise: components(

@@ -74,7 +74,10 @@ pub fn find_results(
     match incomplete_beside(&folder) {
         Some(beside) => Ok(beside),
         None if folder.manifest()?.outcome == Outcome::Complete => {
-            Err(FolderError::NotPartial(folder.label()))
+            Err(FolderError::Unusable(format!(
+                "the results `{}` are complete, and there is no incomplete set beside them",
+                folder.label()
+            )))
         }
         None => Ok(folder),
     }
@@ -260,9 +263,12 @@ pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError>
             .is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
     };
     let found = runs.into_iter().find(is_complete);
-    found
-        .map(|run| run.label)
-        .ok_or_else(|| FolderError::NoOther(results.to_owned()))
+    found.map(|run| run.label).ok_or_else(|| {
+        let results = results.display();
+        FolderError::Unusable(format!(
+            "there are no other complete results in `{results}`; make some with `compeval run`"
+        ))
+    })
 }
 
 /// The newest results.

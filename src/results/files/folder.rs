@@ -153,7 +153,7 @@ impl ResultsFolder {
         let text = guarded::read_text(&path)?;
         read_head(&path, &text)?;
         let mut manifest: Manifest =
-            serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
+            serde_json::from_str(&text).map_err(|source| broken(&path, &source))?;
         // A set that was replaced no longer has the name that it was written under.
         if let Some(label) = Label::new(&self.label())
             .ok()
@@ -210,10 +210,8 @@ impl ResultsFolder {
         }
         let mut keys = BTreeSet::new();
         for (at, line) in guarded::lines(&path)?.enumerate() {
-            let key = line?.parse().map_err(|_| FolderError::Key {
-                path: path.clone(),
-                line: at + 1,
-            });
+            let key = line?.parse();
+            let key = key.map_err(|_| FolderError::line(&path, at + 1, "the key of an action"));
             keys.insert(ActionKey(key?));
         }
         Ok(keys)
@@ -293,11 +291,7 @@ impl ResultsFolder {
             return Ok(Vec::new());
         }
         let lines = guarded::lines(&path)?.enumerate().map(|(at, line)| {
-            serde_json::from_str(&line?).map_err(|source| FolderError::Row {
-                path: path.clone(),
-                line: at + 1,
-                source,
-            })
+            serde_json::from_str(&line?).map_err(|source| FolderError::row(&path, at + 1, &source))
         });
         lines.collect()
     }
@@ -395,17 +389,21 @@ fn name_of(path: &Path) -> String {
         .unwrap_or_default()
 }
 
+fn broken(path: &Path, source: &serde_json::Error) -> FolderError {
+    let path = path.display();
+    FolderError::Unusable(format!(
+        "`{path}` is not a manifest of results: {source}; remove its folder and run the label again"
+    ))
+}
+
 pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
-    let head: Head = serde_json::from_str(text).map_err(|source| FolderError::Broken {
-        path: path.to_owned(),
-        source,
-    })?;
+    let head: Head = serde_json::from_str(text).map_err(|source| broken(path, &source))?;
     if head.format != FORMAT {
-        return Err(FolderError::Format {
-            path: path.to_owned(),
-            format: head.format,
-            version: head.version,
-        });
+        let (path, format, version) = (path.display(), head.format, head.version);
+        return Err(FolderError::Unusable(format!(
+            "`{path}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
+             read it with that version, or remove its folder and run the label again"
+        )));
     }
     Ok(head)
 }

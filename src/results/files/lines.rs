@@ -198,15 +198,10 @@ impl Iterator for Rows {
     fn next(&mut self) -> Option<Result<Row, FolderError>> {
         match self.read_line() {
             Ok(false) => None,
-            Ok(true) => {
-                Some(
-                    serde_json::from_str(&self.buffer).map_err(|source| FolderError::Row {
-                        path: self.path.clone(),
-                        line: self.line,
-                        source,
-                    }),
-                )
-            }
+            Ok(true) => Some(
+                serde_json::from_str(&self.buffer)
+                    .map_err(|source| FolderError::row(&self.path, self.line, &source)),
+            ),
             Err(error) => {
                 // A broken file says the same at each further try.
                 self.reader = Box::new(std::io::empty());

@@ -13,10 +13,9 @@ pub(super) mod row;
 #[cfg(test)]
 mod folder_tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use self::label::LabelError;
-use self::manifest::FORMAT;
 use base::files::FileError;
 
 /// Why a result set cannot be opened.
@@ -38,65 +37,27 @@ pub enum FolderError {
     /// There are no results at all.
     #[error("there are no results in `{}`; make some with `compeval run`", _0.display())]
     Empty(PathBuf),
-    /// There are no complete results of another label.
-    #[error("there are no other complete results in `{}`; make some with `compeval run`", _0.display())]
-    NoOther(PathBuf),
-    /// An incomplete set was asked for, and the results are complete.
-    #[error("the results `{_0}` are complete, and there is no incomplete set beside them")]
-    NotPartial(String),
-    /// The set was written in another format.
-    #[error("`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
-         read it with that version, or remove its folder and run the label again" ,
-        path.display())]
-    Format {
-        /// The manifest.
-        path: PathBuf,
-        /// The format found.
-        format: u32,
-        /// The program that wrote it.
-        version: String,
-    },
-    /// The manifest cannot be parsed.
-    #[error("`{}` is not a manifest of results: {source}; remove its folder and run the label again", path.display())]
-    Broken {
-        /// The manifest.
-        path: PathBuf,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
-    /// A line is not a key.
-    #[error("line {line} of `{}` is not the key of an action; run the label again", path.display())]
-    Key {
-        /// The file of keys.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-    },
-    /// A line is not a row.
-    #[error("line {line} of `{}` is not a row of results: {source}; run the label again", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The error of the parser.
-        source: serde_json::Error,
-    },
-    /// A row names something that the manifest does not know.
-    #[error(
-        "a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again"
-    )]
-    UnknownCell {
-        /// The label.
-        label: String,
-        /// What is named: a method, a probe or a judge.
-        what: &'static str,
-        /// Its name.
-        name: String,
-    },
+    /// There are results, and not those that are wanted, or a file of them is not as it was written: where, and what to do.
+    #[error("{_0}")]
+    Unusable(String),
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+impl FolderError {
+    /// A line, counted from 1, that is not what a file of a result set has.
+    fn line(path: &Path, line: usize, what: &str) -> FolderError {
+        let path = path.display();
+        FolderError::Unusable(format!(
+            "line {line} of `{path}` is not {what}; run the label again"
+        ))
+    }
+
+    /// A line that is not a row.
+    fn row(path: &Path, line: usize, source: &serde_json::Error) -> FolderError {
+        FolderError::line(path, line, &format!("a row of results: {source}"))
+    }
 }
 
 fn hint(near: Option<&str>) -> String {

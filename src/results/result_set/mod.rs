@@ -648,7 +648,7 @@ impl<'m> DesignIndex<'m> {
         else {
             return Err(self.unknown(
                 "method and answerer",
-                format!("{}/{}", row.method, row.answerer),
+                &format!("{}/{}", row.method, row.answerer),
             ));
         };
         let Some(probe) = self
@@ -658,11 +658,11 @@ impl<'m> DesignIndex<'m> {
         else {
             return Err(self.unknown(
                 "probe",
-                format!("{} · {} · {}", row.fixture, row.point, row.probe),
+                &format!("{} · {} · {}", row.fixture, row.point, row.probe),
             ));
         };
         let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
-            return Err(self.unknown("judge", row.judge.clone()));
+            return Err(self.unknown("judge", &row.judge));
         };
         Ok((
             AnswerAt {
@@ -675,12 +675,11 @@ impl<'m> DesignIndex<'m> {
         ))
     }
 
-    fn unknown(&self, what: &'static str, name: String) -> FolderError {
-        FolderError::UnknownCell {
-            label: self.label.to_owned(),
-            what,
-            name,
-        }
+    fn unknown(&self, what: &str, name: &str) -> FolderError {
+        let label = self.label;
+        FolderError::Unusable(format!(
+            "a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again"
+        ))
     }
 
     /// The grade in a row, which has this place among all rows.
