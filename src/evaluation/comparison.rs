@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexSet;
 
-use super::contexts::page_contexts;
 use super::error::EvaluationError;
-use super::publish::{banks, sessions};
+use super::publish::{banks, page_contexts, sessions};
 use super::request::Baseline;
 use crate::action::{ActionKey, CellCoordinate, Digest};
 use crate::pipeline::{Matrix, MatrixSelection, Pipeline};

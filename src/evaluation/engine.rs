@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::error::EvaluationError;
 use super::event::{Event, Listening, ProgressSnapshot, Started};
-use super::project::stage_models;
-use super::recorder::{Forwarder, Recorder};
-use super::rows::RowMaker;
+use super::project::{runtime, stage_models};
+use super::rows::{Forwarder, Recorder, RowMaker};
 use crate::action::StageName;
 use crate::entries::{Journal, Refresh};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
@@ -21,7 +19,6 @@ use crate::results::ResultsFolder;
 use crate::scheduler::{
     BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
-use base::threads::check_available;
 use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
 use store::cache::Store;
 use store::remote::SharedCache;
@@ -259,22 +256,6 @@ fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening:
         store.keep_memo(access.digest(), b"shown");
         listening.report(&Event::Access(&access));
     }
-}
-
-/// A runtime on this thread.
-///
-/// # Errors
-/// The system refuses it, or does not start its threads.
-pub fn runtime() -> Result<Runtime, EvaluationError> {
-    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    // The runtime panics if it cannot start a thread for a computation, so those that it has are kept.
-    check_available(threads).map_err(EvaluationError::Runtime)?;
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(threads)
-        .thread_keep_alive(Duration::MAX)
-        .build()
-        .map_err(EvaluationError::Runtime)
 }
 
 /// Reports the progress periodically; never returns.

@@ -16,13 +16,13 @@ use super::engine::{EngineOptions, run_matrix};
 use super::error::{DearestReply, EvaluationError};
 use super::event::{Ended, EvaluationOutcome, Event, Listening, RunTotals};
 use super::project::{
-    commit_of, open_project, open_snapshot, open_store, report_notices, stage_models,
+    add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
+    remote_of_run, report_notices, require_selftest, stage_models,
 };
 use super::publish::{PublishedResults, publish};
-use super::recorder::{Recorder, RunKeys};
 use super::regrade::{Regrader, check_reading};
-use super::remote::{add_spending, connect_shared, remote_of_run, require_selftest};
 use super::request::{PartOfRun, Request};
+use super::rows::{Recorder, RunKeys};
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};

@@ -7,16 +7,13 @@
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 
 mod comparison;
-mod contexts;
 mod engine;
 mod error;
 mod evaluate;
 mod event;
 mod project;
 mod publish;
-mod recorder;
 mod regrade;
-mod remote;
 mod request;
 mod rows;
 
@@ -24,17 +21,16 @@ pub use comparison::{
     ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides,
     compared_to_baseline, comparison_page, text_edits_in,
 };
-pub use contexts::{compress_cell, read_context, reading_task};
 pub(crate) use engine::run_matrix;
-pub use engine::{EngineOptions, runtime, with_engine};
+pub use engine::{EngineOptions, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::{evaluate, require_prices};
 pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals, Started};
 pub use project::{
-    open_project, open_snapshot, open_store, paths_of_project, require_keys, stage_models, variable,
+    connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,
+    require_keys, runtime, stage_models, variable,
 };
-pub use publish::publish;
-pub use remote::{connect_remote, connect_shared};
+pub use publish::{compress_cell, publish, read_context, reading_task};
 pub use request::{Baseline, PartOfRun, Request};
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::ComparedRun;
-use super::contexts::{compress_cell, recorded_context};
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
 use super::event::{Listening, Started};
-use super::recorder::RunKeys;
+use super::publish::{compress_cell, recorded_context};
+use super::rows::RunKeys;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};

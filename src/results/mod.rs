@@ -27,13 +27,13 @@ mod worst;
 /// Values by name, in the order of tables. Written out as an object.
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
-pub use aggregates::cells::CellCounts;
-pub use aggregates::open_book::OpenBookSummary;
+pub use aggregates::CellCounts;
 pub use aggregates::planted::PlantedSummary;
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::NarrowScaleCause;
 pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NotCompressed};
 pub use aggregates::shares::Economy;
+pub use aggregates::shares::OpenBookSummary;
 pub use aggregates::shares::{Share, ShareDifference};
 pub use comparison::changes::Collapse;
 pub use comparison::changes::LostConstraint;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Ordered;
-use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::contexts::{
     CompressionCost, CountedPoints, GuardSummary, IdenticalContexts, InventedSummary,
     compression_cost, identical_contexts,
@@ -13,14 +12,15 @@ use super::aggregates::contexts::{
 use super::aggregates::judges::{
     JudgeQuality, average_components, components, judge_quality, variance_shares,
 };
-use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::planted::{PlantedControl, PlantedSummary};
 use super::aggregates::ranking::Ranking;
 use super::aggregates::scale::{
     ExcludedDimension, NotCompressed, ScaleCheck, excluded, scale_check,
 };
-use super::aggregates::shares::{Economy, answered_facts};
-use super::aggregates::{Answers, GroupSelections, Groups};
+use super::aggregates::shares::{Economy, OpenBookSummary, answered_facts};
+use super::aggregates::{
+    Answers, CellCounts, GroupSelections, Groups, cell_counts, truncated_share,
+};
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
 use super::headline::{Headline, MainResult};

@@ -14,7 +14,7 @@ use flate2::write::DeflateEncoder;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 
-use super::input::{ContextText, PageSession, ReadContext};
+use super::input::{PageSession, ReadContext};
 use crate::action::ActionKey;
 use crate::probe::Probe;
 use crate::results::{Row, RowSearch};
@@ -102,15 +102,14 @@ impl<'t> FoldedText<'t> {
 
 /// A context in its chunk.
 #[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum MarkedContext<'t> {
-    /// `marks` has the occurrences of the facts of each probe.
-    Readable {
-        text: &'t str,
-        marks: Vec<(ProbeName<'t>, Vec<FactMark>)>,
-    },
-    /// Only its provider can read it.
-    Opaque { absent: &'static str },
+struct MarkedContext<'t> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'t str>,
+    /// Why there is no text: only its provider can read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absent: Option<&'static str>,
+    /// The occurrences of the facts of each probe.
+    marks: Vec<(ProbeName<'t>, Vec<FactMark>)>,
 }
 
 /// The chunk of a context with the occurrences of these facts; `None` if it is not in the cache.
@@ -118,23 +117,21 @@ pub(super) fn chunk_context(
     read: &ReadContext<'_>,
     matchers: &BTreeMap<ProbeName<'_>, &FactMatcher>,
 ) -> Option<String> {
-    read().map(|text| chunk(&marked(&text, matchers)))
+    read().map(|text| chunk(&marked(text.as_deref(), matchers)))
 }
 
 fn marked<'t>(
-    context: &'t ContextText,
+    text: Option<&'t str>,
     matchers: &BTreeMap<ProbeName<'t>, &FactMatcher>,
 ) -> MarkedContext<'t> {
-    let ContextText::Readable(text) = context else {
-        return MarkedContext::Opaque { absent: "opaque" };
-    };
-    let shown = escape_controls(text);
+    let shown = escape_controls(text.unwrap_or_default());
     let folded = FoldedText::new(&shown);
     let marks = matchers
         .iter()
         .map(|(probe, matcher)| (*probe, matcher.marks(&folded)));
-    MarkedContext::Readable {
+    MarkedContext {
         text,
+        absent: text.is_none().then_some("opaque"),
         marks: marks.filter(|(_, marks)| !marks.is_empty()).collect(),
     }
 }

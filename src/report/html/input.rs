@@ -55,8 +55,9 @@ pub struct PageInput<'a> {
 /// context, because what is kept verbatim depends on method and point and is not part of the compression.
 pub type ContextKey = (ActionKey, String, u32);
 
-/// Reads a compressed context, because all of them may need too much memory; `None` if it is missing or damaged.
-pub type ReadContext<'a> = Rc<dyn Fn() -> Option<ContextText> + 'a>;
+/// Reads a compressed context, because all of them may need too much memory; `None` if it is missing or damaged. The inner
+/// `None` is a context that only its provider can read.
+pub type ReadContext<'a> = Rc<dyn Fn() -> Option<Option<String>> + 'a>;
 
 /// A session, shown as a timeline.
 #[derive(Clone, Copy)]
@@ -66,13 +67,6 @@ pub struct PageSession<'a> {
     pub start: usize,
     /// The compression points: exclusive indices of messages.
     pub points: &'a [usize],
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContextText {
-    Readable(String),
-    /// Only its provider can read it.
-    Opaque,
 }
 
 /// The role of a method as an end of the scale of scores.

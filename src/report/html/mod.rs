@@ -13,8 +13,7 @@ mod input;
 mod observed;
 
 pub use input::{
-    ContextKey, ContextText, PageFailure, PageInput, PageMethod, PageSession, ReadContext,
-    ScaleAnchor,
+    ContextKey, PageFailure, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
 };
 
 use base::locale::Locale;

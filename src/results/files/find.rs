@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use jiff::Timestamp;
-
 use super::FolderError;
-use super::folder::{ResultsFolder, list_entries, names, read_head};
+use super::folder::{ResultsFolder, list_entries, names};
 use super::label::Label;
 use super::label_folders::{
     INCOMPLETE, LabelFolders, LabelLockError, LabelWriterError, REPLACED, remove_folder,
 };
-use super::manifest::Outcome;
+use super::manifest::{Manifest, Outcome};
 use crate::action::Stage;
 use crate::entries::Refresh;
 use base::clock::moment;
@@ -234,17 +232,18 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 /// There are no results.
 pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
     let runs = runs(results)?;
+    let began = |run: &&(Label, Manifest)| moment(&run.1.started);
     let newest = runs
         .iter()
-        .max()
+        .max_by_key(|run| (run.1.outcome.is_end(), began(run), &run.0))
         .ok_or_else(|| FolderError::Empty(results.to_owned()))?;
     let last = runs
         .iter()
-        .max_by_key(|run| (run.began, &run.label))
-        .filter(|last| !last.has_ended);
+        .max_by_key(|run| (began(run), &run.0))
+        .filter(|(_, last)| !last.outcome.is_end());
     Ok(NewestResults {
-        folder: ResultsFolder::new(results, &newest.label),
-        unfinished: last.map(|last| last.label.clone()),
+        folder: ResultsFolder::new(results, &newest.0),
+        unfinished: last.map(|(label, _)| label.clone()),
     })
 }
 
@@ -253,17 +252,11 @@ pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
 /// # Errors
 /// There are none, or the folder cannot be read.
 pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError> {
-    let mut runs = runs(results)?;
-    runs.retain(|run| Some(run.label.as_str()) != own);
-    runs.sort_by_key(|run| std::cmp::Reverse(run.began));
-    let is_complete = |run: &LabelRun| {
-        let folder = ResultsFolder::new(results, &run.label);
-        folder
-            .manifest()
-            .is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
-    };
-    let found = runs.into_iter().find(is_complete);
-    found.map(|run| run.label).ok_or_else(|| {
+    let runs = runs(results)?.into_iter().filter(|(label, manifest)| {
+        Some(label.as_str()) != own && manifest.outcome == Outcome::Complete
+    });
+    let last = runs.min_by_key(|(_, manifest)| std::cmp::Reverse(moment(&manifest.started)));
+    last.map(|(label, _)| label).ok_or_else(|| {
         let results = results.display();
         FolderError::Unusable(format!(
             "there are no other complete results in `{results}`; make some with `compeval run`"
@@ -280,24 +273,12 @@ pub struct NewestResults {
     pub unfinished: Option<Label>,
 }
 
-/// The run of a label, in the order in which [`newest`] prefers them.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct LabelRun {
-    has_ended: bool,
-    began: Option<Timestamp>,
-    label: Label,
-}
-
-fn runs(results: &Path) -> Result<Vec<LabelRun>, FileError> {
-    let runs = labels(results)?.into_iter().filter_map(|label| {
-        let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
-        let head = read_head(&path, &guarded::read_text(&path).ok()?).ok()?;
-        let has_ended = serde_json::from_value::<Outcome>(head.outcome).is_ok_and(Outcome::is_end);
-        Some(LabelRun {
-            has_ended,
-            began: moment(&head.started),
-            label,
-        })
+/// The labels with their manifests, sorted. Sets that cannot be read are skipped.
+fn runs(results: &Path) -> Result<Vec<(Label, Manifest)>, FileError> {
+    let runs = labels(results)?.into_iter();
+    let runs = runs.filter_map(|label| {
+        let manifest = ResultsFolder::new(results, &label).manifest().ok()?;
+        Some((label, manifest))
     });
     Ok(runs.collect())
 }

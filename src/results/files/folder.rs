@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::FolderError;
 use super::label::Label;
@@ -46,15 +45,10 @@ pub struct ResultsFolder {
 
 /// The fields of a manifest that are read first, to check its format.
 #[derive(Deserialize)]
-pub(crate) struct Head {
+struct Head {
     format: u32,
     #[serde(default)]
     version: String,
-    #[serde(default)]
-    pub(super) started: String,
-    /// Read later, because another format may have other outcomes.
-    #[serde(default)]
-    pub(super) outcome: Value,
 }
 
 impl ResultsFolder {
@@ -151,7 +145,14 @@ impl ResultsFolder {
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
         let path = self.file(names::MANIFEST);
         let text = guarded::read_text(&path)?;
-        read_head(&path, &text)?;
+        let head: Head = serde_json::from_str(&text).map_err(|source| broken(&path, &source))?;
+        if head.format != FORMAT {
+            let (path, format, version) = (path.display(), head.format, head.version);
+            return Err(FolderError::Unusable(format!(
+                "`{path}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
+                 read it with that version, or remove its folder and run the label again"
+            )));
+        }
         let mut manifest: Manifest =
             serde_json::from_str(&text).map_err(|source| broken(&path, &source))?;
         // A set that was replaced no longer has the name that it was written under.
@@ -394,18 +395,6 @@ fn broken(path: &Path, source: &serde_json::Error) -> FolderError {
     FolderError::Unusable(format!(
         "`{path}` is not a manifest of results: {source}; remove its folder and run the label again"
     ))
-}
-
-pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
-    let head: Head = serde_json::from_str(text).map_err(|source| broken(path, &source))?;
-    if head.format != FORMAT {
-        let (path, format, version) = (path.display(), head.format, head.version);
-        return Err(FolderError::Unusable(format!(
-            "`{path}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
-             read it with that version, or remove its folder and run the label again"
-        )));
-    }
-    Ok(head)
 }
 
 pub(super) fn list_entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {

@@ -8,7 +8,7 @@ mod change;
 use std::collections::BTreeSet;
 
 use self::change::is_sparse;
-use super::aggregates::cells::CellCounts;
+use super::aggregates::CellCounts;
 use super::comparison::changes::Flip;
 use super::comparison::values::{Comparison, MethodComparison};
 use super::files::manifest::{Manifest, Outcome};

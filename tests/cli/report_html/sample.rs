@@ -9,8 +9,7 @@ use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::report::html::{
-    self, ContextKey, ContextText, PageFailure, PageInput, PageMethod, PageSession, ReadContext,
-    ScaleAnchor,
+    self, ContextKey, PageFailure, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
 };
 use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
@@ -78,7 +77,7 @@ pub(crate) struct Sample {
     pub(crate) rows: Vec<Row>,
     summary: Summary,
     manifest: Manifest,
-    pub(crate) contexts: BTreeMap<ContextKey, ContextText>,
+    pub(crate) contexts: BTreeMap<ContextKey, String>,
     sessions: BTreeMap<String, Session>,
 }
 
@@ -141,8 +140,8 @@ impl Xorshift {
     }
 }
 
-fn read_context(text: &ContextText) -> ReadContext<'_> {
-    Rc::new(|| Some(text.clone()))
+fn read_context(text: &str) -> ReadContext<'_> {
+    Rc::new(|| Some(Some(text.to_owned())))
 }
 
 pub(crate) fn render(input: &PageInput<'_>) -> String {
@@ -374,7 +373,7 @@ fn rows(
     banks: &BTreeMap<String, Vec<Probe>>,
     shift: f64,
     random: &mut Xorshift,
-    mut contexts: Option<&mut BTreeMap<ContextKey, ContextText>>,
+    mut contexts: Option<&mut BTreeMap<ContextKey, String>>,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     for (n, (fixture, _)) in fixtures(options).into_iter().enumerate() {
@@ -419,11 +418,7 @@ fn rows(
                 {
                     contexts.insert(
                         (key, format!("{name}{}", options.injection), point),
-                        if name == "none" {
-                            ContextText::Readable(String::new())
-                        } else {
-                            ContextText::Readable(text)
-                        },
+                        if name == "none" { String::new() } else { text },
                     );
                 }
             }
