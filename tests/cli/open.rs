@@ -1,21 +1,14 @@
 //! `report --open` shows the page of a label in the browser, if there is one.
 
 use super::project::Project;
+use super::server::Server;
 
 /// A project with two result sets, of which the second is newer.
 fn project() -> Project {
-    let project = Project::offline();
-    for (label, started) in [
-        ("first", "2026-01-01T00:00:00Z"),
-        ("second", "2026-01-02T00:00:00Z"),
-    ] {
-        let manifest =
-            serde_json::json!({ "format": compeval::results::FORMAT, "started": started });
-        project.write(
-            &format!("results/{label}/manifest.json"),
-            &manifest.to_string(),
-        );
-        project.write(&format!("results/{label}/report.html"), "<!doctype html>");
+    let server = Server::start();
+    let project = Project::new(&server);
+    for label in ["first", "second"] {
+        project.expect(0, &format!("run --label {label} --runs 1 --quiet"));
     }
     project
 }
