@@ -92,7 +92,17 @@ pub(super) fn critical_warnings(
             let figures: [&dyn Display; 4] = [&check.judge, &check.of, &check.below, &check.above];
             fill(tr.hardly_reads, &figures)
         });
-    checks.chain(judges).chain(scale).collect()
+    let on_full = summary
+        .judges
+        .on_full
+        .iter()
+        .filter(|check| check.differs());
+    let on_full = on_full.map(|check| {
+        let shares = [check.complete, check.literal].map(|part| share(Some(part)));
+        let figures: [&dyn Display; 4] = [&check.judge, &shares[0], &shares[1], &check.answers];
+        fill(tr.rules_differ, &figures)
+    });
+    checks.chain(on_full).chain(judges).chain(scale).collect()
 }
 
 /// The methods that compressed nothing in some contexts; `None` if there are no such methods.

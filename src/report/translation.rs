@@ -265,6 +265,11 @@ texts! {
          scored lower and {} higher (at least 8 more must score lower). Its grades mean little.",
         "评审 {} 几乎不看所评内容：本次运行的 {} 个回答，各另评一份改错一个事实的副本，副本得分较低的有 {} 个，较高的有 {} 个\
          （须多出 8 个）。其评分意义不大。";
+    rules_differ:
+        "The judge {} and the literal rules differ on the whole transcript: it calls {} of the answers complete, {} have all their \
+         facts ({} answers). Read some: does it accept answers without the facts, or reject answers with them?",
+        "评审 {} 与字面规则对完整记录的判断不一：它认为 {} 的回答完整，而含有全部事实的为 {}（共 {} 个回答）。请阅读其中一些：\
+         它是放过了缺少事实的回答，还是否定了含有事实的回答？";
     not_checked:
         "The judge {} was not checked on answers of this run: {} of the 20 that are needed can be used.",
         "未在本次运行的回答上检查评审 {}：需要 20 个回答，可用 {} 个。";

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::ActionKey;
+use crate::action::{ActionKey, BuiltInStrategy};
 use crate::judge::Dimension;
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::scores::{MergedScores, Scores};
+use crate::results::result_set::scores::{AnswerAt, MeasuredAnswer, MergedScores, Scores};
 use crate::results::result_set::selection::Subset;
+use stats::thresholds::GOOD;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat the same work count as one run.
@@ -84,6 +85,32 @@ pub struct JudgeQuality {
     pub alpha: Option<Coefficient>,
     /// Each judge's spread over repeated grading of one answer; empty without repeats.
     pub repeats: Ordered<RepeatSpread>,
+    /// What each judge and the literal rules say of the answers from the whole transcript.
+    pub on_full: Vec<LiteralCheck>,
+}
+
+/// How often a judge calls answers from the whole transcript complete, and how often they literally have all their facts.
+/// Where the two differ much, either the judge accepts answers without the facts or rejects them with these, or the answers
+/// state the facts in words that the rules do not know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiteralCheck {
+    /// Its name.
+    pub judge: String,
+    /// The share of answers whose completeness it grades as good.
+    pub complete: f64,
+    /// The share of answers that literally have all their facts.
+    pub literal: f64,
+    /// How many answers count: those that literally have all facts or none. Of the others, the grade in completeness and the
+    /// rules do not say the same.
+    pub answers: u64,
+}
+
+impl LiteralCheck {
+    /// Whether the two differ by more than 20 points.
+    pub fn differs(&self) -> bool {
+        // 20 points exactly are none, however they are rounded
+        (self.complete - self.literal).abs() > 0.2 + 1e-9
+    }
 }
 
 /// The scores of each unit (an answer, the number of a judgement, a criterion), one for each judge.
@@ -99,7 +126,52 @@ pub(crate) fn judge_quality(set: &ResultSet) -> JudgeQuality {
         let units: Vec<Vec<u8>> = units(set).into_values().collect();
         stats::krippendorff_alpha(&units)
     });
-    JudgeQuality { alpha, repeats }
+    let on_full = (design.judges.iter().enumerate())
+        .filter(|(_, asked)| !asked.lexical)
+        .filter_map(|(judge, asked)| literal_check(set, judge, &asked.name))
+        .collect();
+    JudgeQuality {
+        alpha,
+        repeats,
+        on_full,
+    }
+}
+
+/// What a judge and the literal rules say of the answers from the whole transcript; `None` with under 20 of them, because one
+/// answer would make more than five points.
+fn literal_check(set: &ResultSet, judge: usize, name: &str) -> Option<LiteralCheck> {
+    const FEWEST: usize = 20;
+    let full = BuiltInStrategy::Full.name();
+    let variants = (0..set.variants.len())
+        .filter(|at| set.method(*at).is_some_and(|info| info.strategy == full));
+    let mut found = Vec::new();
+    for variant in variants {
+        let graded: BTreeMap<AnswerAt, f64> = (set.grades(variant).iter())
+            .filter(|grade| grade.judge == judge)
+            .filter_map(|grade| Some((grade.at, *grade.dimensions.get(&Dimension::Completeness)?)))
+            .collect();
+        let answers = set.answers(variant).iter();
+        found.extend(answers.filter_map(|answer| {
+            let complete = *graded.get(&answer.at)? >= GOOD;
+            Some((complete, has_all_or_none(answer)?))
+        }));
+    }
+    let share = |is: fn(&(bool, bool)) -> bool| {
+        found.iter().filter(|pair| is(pair)).count() as f64 / found.len() as f64
+    };
+    (found.len() >= FEWEST).then(|| LiteralCheck {
+        judge: name.to_owned(),
+        complete: share(|(complete, _)| *complete),
+        literal: share(|(_, literal)| *literal),
+        answers: found.len() as u64,
+    })
+}
+
+/// Whether an answer literally has all its facts (true) or none (false); `None` if it has some, or if none are expected.
+fn has_all_or_none(answer: &MeasuredAnswer) -> Option<bool> {
+    let mut found = answer.facts.iter().map(|fact| fact.answered);
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
 }
 
 fn units(set: &ResultSet) -> Units {
@@ -139,4 +211,50 @@ fn repeat_spread(set: &ResultSet, judge: usize) -> Option<RepeatSpread> {
     }
     let repeats = repeats.values().map(|of| of.values().copied().collect());
     stats::repeat_spread(&repeats.collect::<Vec<Vec<f64>>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fakes::{design, row};
+    use crate::results::{FolderError, Manifest, Row, Summary, summarize};
+
+    /// Answers from the whole transcript, each with its fact. The judge calls only the first `complete` of them complete.
+    fn summary(probes: u32, complete: u32, is_by_rules: bool) -> Summary {
+        let mut design = design(&[("whole", "full")], &[("a", probes)], 1);
+        (design.judges.iter_mut()).for_each(|judge| judge.lexical = is_by_rules);
+        let answer = |number: u32| -> Result<Row, FolderError> {
+            let score = if number > complete { 1.0 } else { 4.0 };
+            Ok(Row {
+                probe: format!("p{number}"),
+                ..row("a", "whole", 1, &[(Dimension::Completeness, score)])
+            })
+        };
+        let rows = (1..=probes).map(answer);
+        summarize(
+            &ResultSet::gather(Manifest::begin("l", "t", design), rows).expect("a set"),
+            None,
+        )
+    }
+
+    #[test]
+    fn a_judge_that_misses_facts_which_are_there_differs_from_the_rules() {
+        let found = &summary(20, 15, false).judges.on_full;
+        let [check] = &found[..] else {
+            panic!("one judge: {found:?}")
+        };
+        assert_eq!(
+            (check.complete, check.literal, check.answers),
+            (0.75, 1.0, 20)
+        );
+        assert!(check.differs());
+        let at_the_bound = summary(20, 16, false).judges.on_full;
+        assert!(!at_the_bound[0].differs(), "20 points are no difference");
+    }
+
+    #[test]
+    fn too_few_answers_and_the_built_in_rules_show_nothing() {
+        assert_eq!(summary(19, 1, false).judges.on_full, []);
+        assert_eq!(summary(20, 1, true).judges.on_full, []);
+    }
 }
