@@ -11,13 +11,11 @@
 mod command;
 mod compute;
 mod context;
-mod mask;
 mod prepare;
 mod prompts;
 mod read;
 mod shape;
 mod spec;
-mod truncate;
 
 pub use command::{ProgramUsage, reported_usage};
 pub use compute::{ReferenceList, compute};

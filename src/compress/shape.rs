@@ -2,7 +2,7 @@
 //! results, and they depend on the recorded messages alone: what is kept at a point is known before a model is asked.
 
 use super::compute::json_of;
-use super::truncate::units;
+use super::compute::units;
 use crate::action::{Digest, DigestBuilder, InputValue};
 use base::units::Tokens;
 use lexical::notes::{SessionNotes, file_entry};

@@ -7,10 +7,8 @@ mod difference;
 mod estimate;
 mod forecast;
 mod frontier;
-mod lines;
 mod outputs;
 mod prepare;
-mod reading;
 mod recovery;
 mod rule_contexts;
 mod side_tasks;
@@ -23,13 +21,13 @@ pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
 pub use difference::{
     Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
 };
+pub use difference::{Hunk, changed_places, hunks};
 pub use estimate::{TooLong, USUAL_LATENCY};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
-pub use lines::{Hunk, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
+pub use outputs::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
-pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
 pub use recovery::{ReachableEntries, cached_outcome, follow, reachable};
 pub use side_tasks::{
     AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::frontier::Frontier;
+use super::outputs::Output;
 use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::{Action, PrepareError, Preparer};
-use super::reading::Output;
 use super::status::look_up;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use super::outputs::Output;
 use super::outputs::read_entry;
 use super::prepare::{Action, PrepareError, Preparer, judge_request, question_about};
-use super::reading::Output;
 use super::task::{SelftestTask, SideTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{Digest, InputValue, ModelRequest, Place, Repetition, StageName, Work};

@@ -8,8 +8,8 @@ use models::{Dialect, longest_reply};
 use store::cache::{EntryStatus, Lookup, Record};
 
 use super::difference::{Reason, StaleCause, difference};
+use super::outputs::{Output, PARSER_VERSION, read_output};
 use super::prepare::{Action, Preparer};
-use super::reading::{Output, PARSER_VERSION, read_output};
 use super::task::{Resolved, Task};
 
 /// An output that is in the cache.

@@ -2,8 +2,9 @@
 //! step.
 //!
 //! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (the outcome of
-//! each task, and what follows from it; that for the judges' self-tests is in `qualification`), `batch` (requests that are sent in batches), `queue` (models that are unavailable), `breakers`, `stats` (events and
-//! counts) and `in_flight`. They are called downwards; none calls back.
+//! each task, and what follows from it; that for the judges' self-tests is in `qualification`), `batch` (requests that
+//! are sent in batches), `breakers` (models that are unavailable, or not asked any more), `event` (events and counts) and
+//! `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 
@@ -16,10 +17,7 @@ mod in_flight;
 mod options;
 mod program;
 mod qualification;
-mod queue;
 mod run;
-mod sharing;
-mod stats;
 mod supervisor;
 mod tasks;
 

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::event::RunEvent;
+use super::event::RunStats;
 use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
-use super::stats::RunStats;
 use crate::action::{ActionKey, Place, StageName};
 use crate::judge::{
     self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,

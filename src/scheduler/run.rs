@@ -9,16 +9,15 @@ use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::batch::{BatchLane, Step};
-use super::breakers::CircuitBreakers;
+use super::breakers::{CircuitBreakers, ModelQueue};
 use super::budget::BudgetReached;
-use super::event::{Listener, RunEvent, SkipReason};
+use super::event::{Listener, RunEvent, RunStats, SkipReason};
 use super::execute::Executor;
-use super::in_flight::{EndedAction, InFlight};
-use super::options::{ExecutedOutput, ExecutionError};
-use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest, stop_requested};
-use super::queue::ModelQueue;
-use super::sharing;
-use super::stats::RunStats;
+use super::in_flight::{EndedAction, InFlight, read_failure, share};
+use super::options::{
+    ExecutedOutput, ExecutionError, RunError, RunOutcome, SchedulerOptions, StopRequest,
+    stop_requested,
+};
 use super::tasks::{BegunTask, Tasks};
 use crate::action::{StageName, Work};
 use crate::pipeline::MatrixCounts;
@@ -329,7 +328,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             EndedAction::Pulled {
                 action,
                 result: Ok(Found::Failure(content)),
-            } => match sharing::read_failure(self.executor, &action, &content) {
+            } => match read_failure(self.executor, &action, &content) {
                 Some(failure) => self.tasks.fail(&action, &failure, &mut self.stats),
                 None => {
                     self.tasks.put_back(action);
@@ -351,7 +350,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 let executor = self.executor;
                 let shares = lines.into_iter().map(async |(action, result)| {
                     let result = match result {
-                        Some(result) => Some(sharing::share(executor, &action, result).await),
+                        Some(result) => Some(share(executor, &action, result).await),
                         None => None,
                     };
                     (action, result)
@@ -417,7 +416,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.tasks.fail_waiting(&mut self.stats)?;
         let all = self.executor.preparer.matrix().counts();
         self.stats.finish(
-            &self.batches,
+            |outcome| self.batches.report(outcome),
             if self.options.without_cells {
                 MatrixCounts::default()
             } else {

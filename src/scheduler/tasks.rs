@@ -5,14 +5,11 @@
 use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
-use super::event::{RunEvent, SkipReason};
+use super::event::{RunEvent, RunStats, SkipReason};
 use super::execute::Executor;
-use super::in_flight::SharedActions;
-use super::options::ExecutedOutput;
-use super::options::{RunError, SchedulerOptions};
+use super::in_flight::{SharedActions, is_unshared};
+use super::options::{ExecutedOutput, RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
-use super::sharing;
-use super::stats::RunStats;
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::entries::Refresh;
 use crate::judge::UnqualifiedJudge;
@@ -107,9 +104,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             &action,
             refresh,
         ) {
-            Some(_) if sharing::is_unshared(self.executor, &action.key) => {
-                Ok(BegunTask::Unshared(action))
-            }
+            Some(_) if is_unshared(self.executor, &action.key) => Ok(BegunTask::Unshared(action)),
             Some(CachedOutput {
                 resolved,
                 reread,

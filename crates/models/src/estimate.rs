@@ -1,7 +1,6 @@
 //! Estimates the tokens of a call, for pacing and to notice a prompt that was cut.
 
-use super::call::{Call, Turn};
-use super::tools::Tool;
+use super::call::{Call, Tool, Turn};
 use base::units::Tokens;
 
 /// The output tokens that are reserved for a call without a limit.

@@ -17,7 +17,6 @@
 
 mod call;
 mod spec;
-mod tools;
 
 // A call to bytes and bytes to a completion: pure.
 mod dialects;
@@ -46,6 +45,7 @@ pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema,
     RawReply, ReadFault, Settings, Turn,
 };
+pub use call::{CallResult, Tool, ToolOffer, call_id};
 pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
 pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::estimate;
@@ -57,4 +57,3 @@ pub use spec::{
     ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, ProviderName,
     ProviderSpec,
 };
-pub use tools::{CallResult, Tool, ToolOffer, call_id};

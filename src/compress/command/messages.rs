@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::compress::CompressFault;
-use crate::compress::truncate::pairs_hold;
+use crate::compress::compute::pairs_hold;
 use sessions::transcript::{Message, Role, ToolCall};
 
 fn shapes() -> &'static str {

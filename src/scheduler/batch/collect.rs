@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::reading::{UnusableReply, read_reply};
 use super::tracked::{
     LONGEST_BATCH, LONGEST_KEPT, Tracked, confirmation_wait, first_wait, results_wait,
 };
+use super::tracked::{UnusableReply, read_reply};
 use crate::action::{ActionKey, Stage};
 use crate::entries::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome,

@@ -15,7 +15,6 @@
 //! stays reserved until then.
 
 mod collect;
-mod reading;
 mod submit;
 mod tracked;
 
@@ -25,7 +24,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
-use crate::entries::{BatchIntent, Journal, LineOutcome, Refresh};
+use crate::entries::{
+    BatchClosing, BatchIntent, ClosedBatch, Journal, LineOutcome, OpenBatch, Refresh,
+};
 use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
@@ -33,16 +34,17 @@ use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
     BatchOptions, ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
+    stop_requested,
 };
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
-use models::{CallFailure, Lane, Limits, ModelRef};
-use reading::{UnusableReply, read_stored};
-use store::cache::{CacheError, EntryStatus, Lookup};
+use models::{
+    BatchAccount, BatchClient, CallFailure, CreateFault, Lane, Limits, ModelRef, ProviderSpec,
+};
+use store::cache::{CacheError, EntryStatus, Lookup, now_ms};
+use submit::{BuiltRequest, MAX_LINES, fitting, lock_creation, upload};
 use tracked::{EndedLine, Tracked, first_wait, poll_wait};
-
-/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
-const MAX_LINES: usize = 10_000;
+use tracked::{UnusableReply, read_stored};
 
 /// What the event loop does next.
 pub(super) enum Step {
@@ -367,6 +369,164 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             }
         }
         Ok(ended)
+    }
+
+    /// Submits requests to one model to its vendor, in as many batches as they need. Returns the actions that need not wait
+    /// for one. What the budget has no room for, or is not submitted because the run is to stop, stays pending.
+    async fn submit(
+        &mut self,
+        model: &ModelRef,
+        group: Vec<Action>,
+        stop: &watch::Receiver<StopRequest>,
+        breakers: &CircuitBreakers,
+    ) -> Result<Vec<EndedLine>, CacheError> {
+        let mut ended = Vec::new();
+        let providers = &self.executor.preparer.pipeline().providers;
+        let Some(spec) = providers.get(&model.provider).cloned() else {
+            // The live request names what is wrong.
+            ended.extend(group.into_iter().map(|action| self.begin_live(action)));
+            return Ok(ended);
+        };
+        let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
+            Ok(client) => client,
+            Err(failure) => {
+                let failed = |action| self.failed(action, &failure, breakers);
+                ended.extend(group.into_iter().map(failed));
+                return Ok(ended);
+            }
+        };
+        for mut built in self.build(group, &spec, &mut ended) {
+            while !built.is_empty() {
+                let rest = built.split_off(fitting(&built));
+                let refused = self.create(&client, &spec, model, built, stop).await?;
+                if let Some((actions, failure)) = refused {
+                    let failed = |action| self.failed(action, &failure, breakers);
+                    ended.extend(actions.into_iter().map(failed));
+                }
+                built = rest;
+            }
+        }
+        Ok(ended)
+    }
+
+    /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
+    /// common beginning are together, for the vendor's prompt cache.
+    fn build(
+        &mut self,
+        group: Vec<Action>,
+        spec: &ProviderSpec,
+        ended: &mut Vec<EndedLine>,
+    ) -> Vec<Vec<BuiltRequest>> {
+        let mut groups: BTreeMap<_, Vec<BuiltRequest>> = BTreeMap::new();
+        let mut reached = None;
+        for action in group {
+            let Some(asked) = action.request() else {
+                continue;
+            };
+            let (request, worst) = match self.executor.batch_request(&action, asked, spec) {
+                Ok(made) => made,
+                Err(error) => {
+                    ended.push((action, Some(Err(error))));
+                    continue;
+                }
+            };
+            match self.executor.budget.reserve(worst, worst) {
+                Ok(reservation) => {
+                    let built = groups
+                        .entry((request.path, request.headers.clone()))
+                        .or_default();
+                    let before = self.attempts.get(&action.key).copied().unwrap_or(0);
+                    built.push(BuiltRequest {
+                        action,
+                        attempt: before.saturating_add(1),
+                        request,
+                        worst,
+                        reservation,
+                    });
+                }
+                Err(limit) => {
+                    reached.get_or_insert(limit);
+                    self.pending.push(action);
+                }
+            }
+        }
+        self.reached = reached.or(self.reached.filter(|_| !self.pending.is_empty()));
+        groups
+            .values_mut()
+            .for_each(|built| built.sort_by(|a, b| a.request.body.cmp(&b.request.body)));
+        groups.into_values().collect()
+    }
+
+    /// Creates a batch. If the vendor refuses it, returns the actions and why.
+    async fn create(
+        &mut self,
+        client: &BatchClient,
+        spec: &ProviderSpec,
+        model: &ModelRef,
+        built: Vec<BuiltRequest>,
+        stop: &watch::Receiver<StopRequest>,
+    ) -> Result<Option<(Vec<Action>, CallFailure)>, CacheError> {
+        let store = self.executor.store;
+        let account = BatchAccount::from(spec);
+        let _lock = tokio::select! {
+            biased;
+            () = stop_requested(stop.clone(), StopRequest::Drain) => {
+                let unsent = self.give_back(built);
+                self.pending.extend(unsent);
+                return Ok(None);
+            }
+            lock = lock_creation(&account, client.fingerprint()) => lock,
+        };
+        let uploaded = upload(self.executor, self.refresh, client, spec, model, &built).await;
+        let (mut intent, prepared) = match uploaded {
+            Ok(uploaded) => uploaded,
+            Err(failure) => return Ok(Some((self.give_back(built), failure))),
+        };
+        let nonce = intent.nonce;
+        // An upload may take longer than a batch is searched for whose creation was not confirmed.
+        intent.created = now_ms();
+        intent.write(store).await?;
+        let id = match client.create(&prepared).await {
+            Ok(id) => {
+                intent.write_submitted(store, &id).await?;
+                Some(id)
+            }
+            // This run and later ones look for it.
+            Err(CreateFault::Unconfirmed(failure)) => {
+                tracing::warn!(%nonce, "the creation of a batch was not confirmed: {failure}");
+                None
+            }
+            Err(CreateFault::Refused(failure)) => {
+                ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
+                    .write(store)
+                    .await?;
+                return Ok(Some((self.give_back(built), failure)));
+            }
+        };
+        self.submitted_requests += built.len() as u64;
+        let mut reservations = Vec::with_capacity(built.len());
+        for BuiltRequest {
+            action,
+            reservation,
+            ..
+        } in built
+        {
+            reservations.push(reservation);
+            self.held.insert(action.key);
+            self.waiting.insert(action.key, action);
+        }
+        self.open
+            .push(Tracked::new(OpenBatch { intent, id }, reservations));
+        Ok(None)
+    }
+
+    /// Releases what was reserved for requests that are not submitted.
+    fn give_back(&self, built: Vec<BuiltRequest>) -> Vec<Action> {
+        let actions = built.into_iter().map(|built| {
+            self.executor.budget.give_back(built.reservation);
+            built.action
+        });
+        actions.collect()
     }
 }
 

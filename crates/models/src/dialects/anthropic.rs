@@ -15,9 +15,9 @@ use super::conversation::{
 use super::endings::{Ending, Said, ending};
 use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 

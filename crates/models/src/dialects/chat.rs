@@ -19,8 +19,8 @@ use super::json::{
     word,
 };
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, call_id, fit};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
-use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, call_id, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 

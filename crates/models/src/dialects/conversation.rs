@@ -11,9 +11,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::call::CallResult;
 use crate::call::{Call, Operation, Turn};
 use crate::spec::{Dialect, Lane};
-use crate::tools::CallResult;
 use base::message::{Function, Message, Role, ToolCall};
 
 #[derive(Debug, Default)]

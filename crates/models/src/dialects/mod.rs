@@ -15,9 +15,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::call::call_id;
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::call_id;
 use base::text::without_half_surrogates;
 use base::units::{Tokens, Usage};
 use json::{lenient, raw};

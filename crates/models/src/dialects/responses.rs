@@ -18,8 +18,8 @@ use super::json::{
     word,
 };
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use crate::spec::{Dialect, ProviderSpec};
-use crate::tools::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 

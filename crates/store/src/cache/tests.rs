@@ -10,11 +10,11 @@ use super::entry::{
 };
 use super::index::Index;
 use super::packs::frame::{
-    self, EncodedBody, FrameContent, FrameHeader, FrameHeaderError, PackHeader,
+    self, BatchNonce, BatchStep, EncodedBody, FrameContent, FrameHeader, FrameHeaderError,
+    PackHeader,
 };
-use super::packs::frame::{BatchNonce, BatchStep};
 use super::packs::{compress_body, decode_body};
-use super::writing::active_pack::ActivePack;
+use super::writing::ActivePack;
 use super::{CacheSnapshot, Lookup, ModelNames, StepLog, Store};
 use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};

@@ -13,8 +13,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use tokio::sync::oneshot;
 
-use super::object::MAX_OBJECT;
-use super::{Remote, RemoteError, RemoteFuture};
+use super::{MAX_OBJECT, Remote, RemoteError, RemoteFuture};
 use base::files::{sync_folder, temporary_in};
 
 /// A folder as a remote.

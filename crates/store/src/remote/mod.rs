@@ -2,7 +2,7 @@
 //!
 //! - A [`Remote`] gets an object, and puts one unless there is one: a `folder`, or a bucket or web server
 //!   (`object_store`, in builds with the feature `object-stores`).
-//! - An [`object`] is one entry in the frame that packs use, named by its key. Its inputs must hash to the name.
+//! - An object is one entry in the frame that packs use, named by its key. Its inputs must hash to the name.
 //! - [`SharedCache`] connects a remote with a local cache, and [`RemoteEntries`] is one that a plan reads.
 //!
 //! Invariants: what is in the remote is used in place of what was just made, before anything depends on it; what does
@@ -11,23 +11,23 @@
 
 mod entries;
 mod folder;
-mod object;
 #[cfg(feature = "object-stores")]
 mod object_store;
 mod settings;
 mod shared;
-mod url;
 
 pub use entries::RemoteEntries;
-pub use object::RemoteKey;
-pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings};
+pub use settings::RemoteUrl;
+pub use settings::{DeclaredRemote, GivenRemote, RemoteKey, RemoteMode, RemoteSettings};
 pub use shared::{Exchanged, Found, SharedCache};
-pub use url::RemoteUrl;
 
 use std::fmt;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+
+/// The most bytes of an object. A larger output stays on this machine.
+const MAX_OBJECT: u64 = 64 << 20;
 
 /// The result of a call to a remote.
 type RemoteFuture<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;

@@ -12,9 +12,8 @@ use opendal::services::{Azblob, Gcs, Http, S3};
 use opendal::{Builder, Error, ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
-use super::object::MAX_OBJECT;
-use super::url::{BucketUrl, StoreKind};
-use super::{Remote, RemoteError, RemoteFuture};
+use super::settings::{BucketUrl, StoreKind};
+use super::{MAX_OBJECT, Remote, RemoteError, RemoteFuture};
 use base::http::{self, Route};
 use base::redaction;
 use base::text::{one_line, shortened};

@@ -14,9 +14,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::folder::FolderRemote;
-use super::object::{MAX_OBJECT, failure_name, output_name, seal, unseal};
-use super::settings::RemoteSettings;
-use super::{Remote, RemoteError, RemoteFuture, RemoteUrl};
+use super::settings::{RemoteKey, RemoteSettings};
+use super::{MAX_OBJECT, Remote, RemoteError, RemoteFuture, RemoteUrl};
 use crate::cache::{CacheError, EntryHeader, KeyOf, Lookup, Store, pack_failure, read_failure};
 use crate::digest::ActionKey;
 
@@ -299,6 +298,46 @@ impl SharedCache {
     }
 }
 
+const MAGIC: [u8; 8] = *b"ceval 1\n";
+const CODE: usize = 32;
+
+/// The name of the object with the output of an action.
+pub(super) fn output_name(key: &ActionKey) -> String {
+    let hex = key.0.hex();
+    let (folder, name) = hex.split_at(2);
+    format!("{folder}/{name}")
+}
+
+/// The name of the object that says why an action has no output.
+pub(super) fn failure_name(key: &ActionKey) -> String {
+    output_name(key) + "-failed"
+}
+
+/// The object `name` with an entry.
+pub(super) fn seal(key: Option<&RemoteKey>, name: &str, entry: &[u8]) -> Bytes {
+    let code = key.map_or([0; CODE], |key| key.0.code(name, entry));
+    [&MAGIC[..], &code, entry].concat().into()
+}
+
+/// The entry in the object `name`. With a key, its code must be right; without one it is not looked at. The error says
+/// what is wrong.
+pub(super) fn unseal<'o>(
+    key: Option<&RemoteKey>,
+    name: &str,
+    object: &'o [u8],
+) -> Result<&'o [u8], &'static str> {
+    let rest = object
+        .strip_prefix(&MAGIC)
+        .ok_or("it is no object of this version of compeval")?;
+    let (code, entry) = rest.split_first_chunk::<CODE>().ok_or("it is cut off")?;
+    match key {
+        Some(key) if !key.0.verifies(name, entry, code) => {
+            Err("its code is not that of COMPEVAL_REMOTE_KEY")
+        }
+        _ => Ok(entry),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
@@ -353,5 +392,24 @@ mod tests {
             warnings.len() == 1 && warnings[0].contains("no answer within 30 s"),
             "{warnings:?}"
         );
+    }
+
+    #[test]
+    fn a_code_holds_for_one_name_one_entry_and_one_key() {
+        let [ours, theirs] = ["a secret of the team", "another team's secret"]
+            .map(|s| RemoteKey::from_secret(s).unwrap());
+        let object = seal(Some(&ours), "ab/c", b"entry");
+        assert_eq!(unseal(Some(&ours), "ab/c", &object), Ok(&b"entry"[..]));
+        assert_eq!(unseal(None, "ab/c", &object), Ok(&b"entry"[..]));
+        for (key, name) in [(&theirs, "ab/c"), (&ours, "ab/d")] {
+            assert!(unseal(Some(key), name, &object).is_err());
+        }
+        let plain = seal(None, "ab/c", b"entry");
+        assert!(unseal(Some(&ours), "ab/c", &plain).is_err());
+        assert_eq!(unseal(None, "ab/c", &plain), Ok(&b"entry"[..]));
+        for odd in [&b""[..], b"<html>", &plain[..20]] {
+            assert!(unseal(None, "ab/c", odd).is_err());
+        }
+        assert!(RemoteKey::from_secret("too short").is_none());
     }
 }

@@ -17,12 +17,11 @@
 mod bucket;
 mod history;
 mod phase;
-mod start;
 
 use bucket::Budget;
 use history::{Sent, SentRequests, Tally, Window};
 use phase::*;
-use start::{FirstRefusal, Probe, Probing, StartRate};
+use phase::{FirstRefusal, Probe, Probing, StartRate};
 
 pub(crate) use bucket::{Bucket, Seconds};
 

@@ -13,11 +13,9 @@ use std::io;
 use crate::cache::entry::{EntryStatus, FrameLocation, ParseResult, Record};
 use crate::cache::error::CacheError;
 use crate::cache::index::{Index, scan};
-use crate::cache::packs::frame::{self, FrameContent, FrameHeader};
-use crate::cache::packs::frame::{BatchNonce, BatchStep};
+use crate::cache::packs::frame::{self, BatchNonce, BatchStep, FrameContent, FrameHeader};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
-use crate::cache::writing::StoreInner;
-use crate::cache::writing::active_pack::ActivePack;
+use crate::cache::writing::{ActivePack, StoreInner};
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
 

@@ -14,8 +14,7 @@ use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::{
     PackFiles, PackItem, PackScanner, decode_body, read_frame, read_pack_header,
 };
-use crate::cache::writing::StoreInner;
-use crate::cache::writing::active_pack::ActivePack;
+use crate::cache::writing::{ActivePack, StoreInner};
 use crate::digest::ActionKey;
 
 /// Damage that was found.
