@@ -1,10 +1,8 @@
 //! What the stale actions of a matrix are expected to take, and what they take at most.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use base::units::{Tokens, Usd, add_known};
+use base::units::{Usd, add_known};
 
 /// The requests, tokens, dollars and seconds of what is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,22 +63,4 @@ impl CostEstimate {
             ..CostEstimate::default()
         }
     }
-}
-
-/// What the worst case of a [`CostEstimate`] assumes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorstCase {
-    /// Attempts of each call, all of them billed.
-    pub attempts: u32,
-    /// Calls for each grade: all but the last are answered by a reply that breaks the judge's contract.
-    pub replies: u32,
-    /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
-    pub unlimited: BTreeMap<String, Tokens>,
-    /// The worst case if no reply could exceed [`WorstCase::LIMIT`]; `None` where a price is unknown.
-    pub usd_limited: Option<Usd>,
-}
-
-impl WorstCase {
-    /// A limit that few stages need to exceed.
-    pub const LIMIT: Tokens = Tokens(4096);
 }

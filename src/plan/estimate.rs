@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::cost_estimate::{CostEstimate, WorstCase};
+use super::cost_estimate::CostEstimate;
 use super::prepare::Action;
 use super::rule_contexts::RuleContexts;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
@@ -95,7 +95,6 @@ impl CallSums {
 /// The results of an [`Estimator`].
 pub(super) struct Estimates {
     pub(super) total: CostEstimate,
-    pub(super) worst: WorstCase,
     pub(super) assumes_latency: bool,
     pub(super) assumes_lengths: bool,
 }
@@ -121,7 +120,6 @@ pub(super) struct Estimator<'w, L> {
     /// Whether calls are expected to a model of which the cache has no latency.
     assumes_latency: bool,
     total: CostEstimate,
-    worst: WorstCase,
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
@@ -130,10 +128,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         lookup: &'w L,
         prices: &'w Prices,
     ) -> Estimator<'w, L> {
-        let worst = WorstCase {
-            usd_limited: Some(Usd(0.0)),
-            ..WorstCase::default()
-        };
         Estimator {
             pipeline,
             lookup,
@@ -147,7 +141,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             assumes_lengths: false,
             assumes_latency: false,
             total: CostEstimate::nothing(),
-            worst,
         }
     }
 
@@ -378,16 +371,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.total.requests_worst = self.total.requests_worst.saturating_add(worst_requests);
         let worst = self.cost(model, lane, input, longest.0 as f64, worst_requests as f64);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
-        let limited = longest.min(WorstCase::LIMIT).0 as f64;
-        let limited = self.cost(model, lane, input, limited, worst_requests as f64);
-        self.worst.usd_limited = add_known(self.worst.usd_limited, limited);
-        self.worst.attempts = self.worst.attempts.max(attempts);
-        self.worst.replies = self.worst.replies.max(replies);
-        if model.settings.max_output_tokens.is_none() && requests > 0 {
-            self.worst
-                .unlimited
-                .insert(model.reference.to_string(), longest);
-        }
     }
 
     /// Adds calls that are sent live. `seen` are earlier calls of the stage to the model.
@@ -439,16 +422,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             .values()
             .map(|(spec, load)| seconds_under(&spec.limits, load))
             .fold(least, f64::max);
-        let (total, worst) = (
-            CostEstimate {
-                seconds,
-                ..self.total
-            },
-            self.worst,
-        );
+        let total = CostEstimate {
+            seconds,
+            ..self.total
+        };
         Estimates {
             total,
-            worst,
             assumes_latency: self.assumes_latency,
             assumes_lengths: self.assumes_lengths,
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::cost_estimate::{CostEstimate, WorstCase};
+use super::cost_estimate::CostEstimate;
 use super::difference::{Change, FindText, Reason, StaleCause, difference};
 use super::estimate::{Estimates, Estimator, TooLong};
 use super::frontier::Frontier;
@@ -69,9 +69,6 @@ pub struct Forecast {
     /// Prompts that are too long for their models.
     pub too_long: Vec<TooLong>,
     pub estimate: CostEstimate,
-    /// What its worst case assumes.
-    #[serde(skip)]
-    pub worst: WorstCase,
     /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), and not only on cached calls.
     #[serde(skip)]
     pub assumes_latency: bool,
@@ -285,13 +282,11 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         self.forecast.since_baseline = in_words(self.since_baseline, &text);
         let Estimates {
             total,
-            worst,
             assumes_latency,
             assumes_lengths,
         } = self.estimator.finish();
         Forecast {
             estimate: total,
-            worst,
             assumes_latency,
             assumes_lengths,
             ..self.forecast

@@ -80,9 +80,7 @@ fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case
         .unwrap() as usize;
     let output = project.expect(0, &format!("plan --all {own}")).stdout;
     assert!(
-        output.contains(
-            "requests, cost unknown, if each grade needs 4 calls because replies are invalid, and"
-        ),
+        output.contains("requests, cost unknown, if each call needs all of its attempts, and"),
         "{output}"
     );
     server.script(|asked| match asked.wanted {
@@ -347,15 +345,6 @@ fn the_worst_case_is_reported_with_what_it_assumes() {
             .unwrap()
     };
     let unlimited = worst();
-    let output = project.expect(0, "plan --all").stdout;
-    let flat = output.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in [
-        "each call needs all 6 attempts, all billed",
-        "Setting max_output_tokens for mock/judge-1 (up to 33k tokens), mock/small-1 (up to 33k tokens)",
-        "lowers it (with 4096 to $",
-    ] {
-        assert!(flat.contains(words), "`{words}` is missing in {flat}");
-    }
     let text = project.read("pipeline.toml");
     let limited = text.replace(
         "= \"mock/small-1\"",
@@ -368,23 +357,11 @@ fn the_worst_case_is_reported_with_what_it_assumes() {
             "= \"mock/judge-1\"\nmax_output_tokens = 4096",
         ),
     );
-    let said: f64 = flat
-        .split("with 4096 to $")
-        .nth(1)
-        .and_then(|rest| rest.split(')').next()?.parse().ok())
-        .unwrap();
-    // Contexts that do not exist yet count as long as their limit, too.
-    assert!(
-        (worst() / said - 1.0).abs() < 0.2,
-        "{said} estimated, {} once it is set",
-        worst()
-    );
     assert!(worst() < unlimited / 4.0);
+    let output = project.expect(0, "plan --all").stdout;
     assert!(
-        project
-            .expect(0, "plan --all")
-            .stdout
-            .contains("every reply reaches its max_output_tokens")
+        output.contains("each call needs all of its attempts"),
+        "{output}"
     );
 }
 

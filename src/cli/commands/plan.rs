@@ -9,7 +9,7 @@ use super::cache::snapshot;
 use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, PartArgs, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{cost, count, duration, left, money, right, short, short_tokens};
+use crate::cli::format::{cost, count, duration, left, right, short};
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
@@ -22,7 +22,7 @@ use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
-    TooLong, USUAL_LATENCY, WorstCase, forecast, reachable,
+    TooLong, USUAL_LATENCY, forecast, reachable,
 };
 use crate::results::{
     Design, Label, ReadingCheck, ResultsFolder, all_sets, design_conflicts, unfinished_refresh,
@@ -489,9 +489,9 @@ fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, "request");
         lines.push(format!(
-            "Upper bound: {bound}, {}, if {}",
-            cost(forecast.estimate.usd_worst),
-            worst_words(&forecast.worst)
+            "Upper bound: {bound}, {}, if each call needs all of its attempts, and every reply is as long as \
+             max_output_tokens, or else its model, allows.",
+            cost(forecast.estimate.usd_worst)
         ));
     }
     lines.join("\n")
@@ -743,39 +743,4 @@ fn time_words(estimate: &CostEstimate) -> String {
         0 => duration(estimate.seconds),
         _ => format!("{} and the batches", duration(estimate.seconds)),
     }
-}
-
-/// The assumptions of the upper bound, and how to lower it.
-fn worst_words(worst: &WorstCase) -> String {
-    let attempts = match worst.attempts {
-        0 | 1 => String::new(),
-        attempts => format!("each call needs all {attempts} attempts, all billed, "),
-    };
-    let replies = match worst.replies {
-        0 | 1 => String::new(),
-        replies => format!("each grade needs {replies} calls because replies are invalid, "),
-    };
-    let and = if attempts.is_empty() && replies.is_empty() {
-        ""
-    } else {
-        "and "
-    };
-    let calls = format!("{attempts}{replies}{and}");
-    if worst.unlimited.is_empty() {
-        return format!("{calls}every reply reaches its max_output_tokens.");
-    }
-    let unlimited = worst
-        .unlimited
-        .iter()
-        .map(|(model, tokens)| format!("{model} (up to {} tokens)", short_tokens(Some(*tokens))));
-    let unlimited: Vec<String> = unlimited.collect();
-    let limited = worst
-        .usd_limited
-        .map(|usd| format!(" (with {} to {})", WorstCase::LIMIT.0, money(Some(usd))));
-    format!(
-        "{calls}every reply is as long as the model allows. Setting max_output_tokens for {} lowers it{} and \
-         lets --max-cost run more calls at once.",
-        unlimited.join(", "),
-        limited.unwrap_or_default()
-    )
 }

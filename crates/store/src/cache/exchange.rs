@@ -18,15 +18,6 @@ use crate::digest::ActionKey;
 /// The largest body that is taken from another machine, decompressed.
 const LONGEST: u32 = 64 << 20;
 
-/// How many entries an import added and found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImportCounts {
-    /// Entries that the cache did not have.
-    pub added: u64,
-    /// Entries that were in the cache already and were not changed.
-    pub present: u64,
-}
-
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
     frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
 }
@@ -49,9 +40,8 @@ pub(super) fn import_from_cache<'k>(
     target: ImportTarget<'_>,
     other: &CacheSnapshot,
     keys: impl IntoIterator<Item = &'k ActionKey>,
-) -> Result<ImportCounts, CacheError> {
+) -> Result<(), CacheError> {
     const GROUP: usize = 4 << 20;
-    let mut counts = ImportCounts::default();
     let (mut texts, mut tokens) = (BTreeSet::new(), Vec::new());
     let (mut frames, mut bytes) = (Vec::new(), 0);
     let mut add = |frame: Vec<u8>| {
@@ -66,7 +56,6 @@ pub(super) fn import_from_cache<'k>(
     };
     for key in keys.into_iter().collect::<BTreeSet<_>>() {
         if target.present.find_usable(key).is_some() {
-            counts.present += 1;
             continue;
         }
         // a damaged entry counts as missing
@@ -85,7 +74,6 @@ pub(super) fn import_from_cache<'k>(
             tokens.extend(other.count(&out).map(|count| (out, count)));
         }
         texts.extend(entry.texts);
-        counts.added += 1;
     }
     for digest in texts {
         let known = target.present.read_text(&digest);
@@ -99,7 +87,7 @@ pub(super) fn import_from_cache<'k>(
     if !frames.is_empty() {
         target.inner.commit(&frames, true)?;
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// Verifies an entry of another cache: its checksums, its digest, and that its key is that of its inputs. Returns its

@@ -40,7 +40,7 @@ pub use entry::{
     Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use exchange::{ImportCounts, pack_failure, read_failure};
+pub use exchange::{pack_failure, read_failure};
 pub use lookup::{Layered, Lookup, StoredReply};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;

@@ -19,7 +19,7 @@ use super::entry::{
     Day, EntryHeader, EntryStatus, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
 };
 use super::error::{CacheError, Damage};
-use super::exchange::{self, ImportCounts, ImportTarget};
+use super::exchange::{self, ImportTarget};
 use super::index::{Index, last_used};
 use super::lookup::{Lookup, StoredReply};
 use super::maintenance::verify::{self, DamageReport};
@@ -324,7 +324,7 @@ impl Store {
         &self,
         other: &CacheSnapshot,
         keys: impl IntoIterator<Item = &'k ActionKey>,
-    ) -> Result<ImportCounts, CacheError> {
+    ) -> Result<(), CacheError> {
         self.sync()?;
         exchange::import_from_cache(self.import_target(), other, keys)
     }
