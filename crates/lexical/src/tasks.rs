@@ -17,16 +17,8 @@ lazy_patterns! {
     DONE = pattern(r"(?i)\bdone\b|finished with|已完成|已办完|做完了");
 }
 
-/// What a text says of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Known {
-    Open,
-    Done,
-    Cancelled,
-    Forbidden,
-    Started(String),
-    NobodyAsked,
-}
+/// What is known of an object that is still to be dealt with, in the word of the reply.
+const OPEN: &str = "open";
 
 /// The reply to a question that lists numbered tasks with their objects in backticks; `None` for any other question.
 pub fn answer_about_tasks(context: &str, question: &str) -> Option<String> {
@@ -38,16 +30,11 @@ pub fn answer_about_tasks(context: &str, question: &str) -> Option<String> {
     for found in LISTED.captures_iter(question) {
         let (_, [number, object]) = found.extract();
         let known = known(context, object);
-        let word = match (asks_next, known) {
-            (true, Some(Known::Open)) => "do".to_owned(),
-            (true, _) => "leave".to_owned(),
-            (false, None) => "not in the context".to_owned(),
-            (false, Some(Known::Open)) => "open".to_owned(),
-            (false, Some(Known::Done)) => "done".to_owned(),
-            (false, Some(Known::Cancelled)) => "cancelled".to_owned(),
-            (false, Some(Known::Forbidden)) => "forbidden".to_owned(),
-            (false, Some(Known::Started(handle))) => format!("started: {handle}"),
-            (false, Some(Known::NobodyAsked)) => "nobody asked us".to_owned(),
+        let word = match known {
+            Some(known) if !asks_next => known,
+            None if !asks_next => "not in the context".to_owned(),
+            Some(known) if known == OPEN => "do".to_owned(),
+            _ => "leave".to_owned(),
         };
         reply.insert(number, word);
     }
@@ -56,8 +43,8 @@ pub fn answer_about_tasks(context: &str, question: &str) -> Option<String> {
         .filter(|_| !reply.is_empty())
 }
 
-/// The last statement about an object.
-fn known(context: &str, object: &str) -> Option<Known> {
+/// What the last statement about an object says, in the word of the reply.
+fn known(context: &str, object: &str) -> Option<String> {
     let mut known = None;
     let mut block = "";
     for line in context.lines() {
@@ -84,33 +71,31 @@ fn is_speaker(name: &str) -> bool {
 }
 
 /// What a line says of the object that comes after `before`.
-fn stated(line: &str, before: &str, block: &str, is_known: bool) -> Option<Known> {
+fn stated(line: &str, before: &str, block: &str, is_known: bool) -> Option<String> {
     let is_tool = block.starts_with("result") || block.starts_with("tool");
-    if is_tool {
-        return (!is_known).then_some(Known::NobodyAsked);
-    }
-    if REPLACED.is_match(line) {
-        let is_old = OLD.is_match(before);
-        return Some(if is_old {
-            Known::Cancelled
+    let word = if is_tool {
+        return (!is_known).then(|| "nobody asked us".to_owned());
+    } else if REPLACED.is_match(line) {
+        if OLD.is_match(before) {
+            "cancelled"
         } else {
-            Known::Open
-        });
-    }
-    if CANCELLED.is_match(line) {
-        return Some(Known::Cancelled);
-    }
-    if STARTED.is_match(line) {
+            OPEN
+        }
+    } else if CANCELLED.is_match(line) {
+        "cancelled"
+    } else if STARTED.is_match(line) {
         let handle = HANDLE.captures(line).map(|found| found[1].to_owned());
-        return Some(Known::Started(handle.unwrap_or_default()));
-    }
-    if DONE.is_match(line) {
-        return Some(Known::Done);
-    }
-    if FORBIDDEN.is_match(line) {
-        return Some(Known::Forbidden);
-    }
-    (block != "assistant" || !is_known).then_some(Known::Open)
+        return Some(format!("started: {}", handle.unwrap_or_default()));
+    } else if DONE.is_match(line) {
+        "done"
+    } else if FORBIDDEN.is_match(line) {
+        "forbidden"
+    } else if block != "assistant" || !is_known {
+        OPEN
+    } else {
+        return None;
+    };
+    Some(word.to_owned())
 }
 
 #[cfg(test)]

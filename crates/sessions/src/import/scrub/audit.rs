@@ -95,8 +95,6 @@ pub struct Suspicion {
     pub place: Range<usize>,
 }
 
-static MENTION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"<@[!&]?(?:[0-9]{5,}|\*+|[UW][A-Z0-9]{6,})"));
 static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
@@ -158,11 +156,7 @@ fn add_suspicions(
             .map(|range| (range, SuspicionKind::Address)),
     );
     all.extend(personal::find_reasoning_tags(text).map(|range| (range, SuspicionKind::Reasoning)));
-    all.extend(
-        MENTION
-            .find_iter(text)
-            .map(|mention| (mention.range(), SuspicionKind::Mention)),
-    );
+    all.extend(personal::find_mentions(text).map(|range| (range, SuspicionKind::Mention)));
     all.extend(
         MACHINE
             .find_iter(&plain)
@@ -257,6 +251,12 @@ mod tests {
         let mut list = Vec::new();
         add_suspicions(&text, None, Field::Content, &mut list);
         assert_eq!(list[0].excerpt, "ghp_… (40 characters)");
+    }
+
+    #[test]
+    fn a_mention_that_scrubbing_leaves_is_not_certain() {
+        assert_eq!(kinds("ask <@U02ABCDEF|jane>"), [SuspicionKind::Mention]);
+        assert_eq!(kinds("shell: cat <@12345 && ls"), []);
     }
 
     #[test]

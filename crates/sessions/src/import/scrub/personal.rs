@@ -253,6 +253,11 @@ pub(super) fn replace_mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, 
     })
 }
 
+/// The places of mentions.
+pub(super) fn find_mentions(text: &str) -> impl Iterator<Item = Range<usize>> {
+    MENTION.find_iter(text).map(|mention| mention.range())
+}
+
 /// Removes reasoning from a text: blocks with an end tag, anywhere in a line, and a block that begins a line and never
 /// ends. A tag in code marks is only mentioned, and stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
