@@ -1,5 +1,8 @@
 //! How numbers are printed with their nouns and units, the same in all commands.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, localized};
@@ -22,6 +25,20 @@ pub(crate) fn localized_count<N: TryInto<u64>>(number: N, noun: &str, chinese: &
     match Locale::printed() {
         Locale::En => count(number, noun),
         Locale::Zh => format!("{} {chinese}", number.try_into().unwrap_or(u64::MAX)),
+    }
+}
+
+/// A value as JSON with more fields; alone they are what is left of a value that has none.
+pub(crate) fn with_fields(value: &impl Serialize, fields: Value) -> Value {
+    let (value, Value::Object(fields)) = (json!(value), fields) else {
+        return json!(value);
+    };
+    match value {
+        Value::Object(mut object) => {
+            object.extend(fields);
+            Value::Object(object)
+        }
+        _ => Value::Object(fields),
     }
 }
 

@@ -379,7 +379,7 @@ fn entries_are_listed_by_what_made_them() {
     };
     assert!(list(&[]).contains("1 entry, "), "{}", list(&[]));
     let text = list(&["--stage", "judge"]);
-    assert!(text.contains("No entry matches."), "{text}");
+    assert!(text.contains("No entry matches `rule truncate`."), "{text}");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! `compeval batch`: the batches that are open at vendors.
 
-use std::collections::BTreeMap;
-
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
@@ -12,7 +10,6 @@ use crate::cli::project::{open_snapshot, project_paths_of};
 use crate::cli::terminal::Console;
 use crate::entries::{Journal, OpenBatch};
 use crate::evaluation::runtime;
-use base::units::Usd;
 use models::BatchClient;
 use store::cache::{BatchNonce, now_ms};
 
@@ -40,10 +37,8 @@ pub(crate) fn run(
     match command {
         BatchCommand::Ls => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
-            let batches: Vec<BatchJson> = open.iter().map(BatchJson::new).collect();
-            console.report(&BTreeMap::from([("batches", &batches)]), || {
-                print(&open, console)
-            });
+            let batches: Vec<Value> = open.iter().map(batch_json).collect();
+            console.report(&json!({ "batches": batches }), || print(&open, console));
         }
         BatchCommand::Cancel(names) => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
@@ -55,7 +50,8 @@ pub(crate) fn run(
                     batch.intent.nonce
                 ));
             }
-            console.json(&BTreeMap::from([("cancelled", nonces(&batches))]));
+            let nonces = batches.iter().map(|batch| batch.intent.nonce.to_string());
+            console.json(&json!({ "cancelled": nonces.collect::<Vec<_>>() }));
         }
     }
     Ok(Exit::Done)
@@ -73,13 +69,6 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
     named.collect()
 }
 
-fn nonces(batches: &[&OpenBatch]) -> Vec<String> {
-    batches
-        .iter()
-        .map(|batch| batch.intent.nonce.to_string())
-        .collect()
-}
-
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
     let Some(id) = id else {
         let message = format!(
@@ -95,31 +84,18 @@ fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
         .map_err(|failure| Failure::error(format!("{}: not cancelled: {failure}", intent.nonce)))
 }
 
-#[derive(Serialize)]
-struct BatchJson {
-    nonce: String,
-    /// The vendor's name for it; null until it is confirmed.
-    id: Option<String>,
-    provider: String,
-    model: String,
-    requests: usize,
-    reserved_usd: Usd,
-    /// Milliseconds since 1970 (UTC).
-    created: u64,
-}
-
-impl BatchJson {
-    fn new(OpenBatch { intent, id }: &OpenBatch) -> BatchJson {
-        BatchJson {
-            nonce: intent.nonce.to_string(),
-            id: id.clone(),
-            provider: intent.account.provider.to_string(),
-            model: intent.model.to_string(),
-            requests: intent.lines.len(),
-            reserved_usd: intent.reserved(),
-            created: intent.created,
-        }
-    }
+fn batch_json(OpenBatch { intent, id }: &OpenBatch) -> Value {
+    json!({
+        "nonce": intent.nonce.to_string(),
+        // The vendor's name for it; null until it is confirmed.
+        "id": id,
+        "provider": intent.account.provider.to_string(),
+        "model": intent.model.to_string(),
+        "requests": intent.lines.len(),
+        "reserved_usd": intent.reserved(),
+        // Milliseconds since 1970 (UTC).
+        "created": intent.created,
+    })
 }
 
 fn print(open: &[OpenBatch], console: &Console) {

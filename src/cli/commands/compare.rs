@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::with_fields;
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, given, named_side, open_snapshot, read_project,
 };
 use crate::cli::terminal::Console;
 use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
-use crate::results::{Comparison, ComparisonScope, Headline, summarize};
+use crate::results::{ComparisonScope, summarize};
 use base::files::{write_private, write_whole};
 use base::say;
 
@@ -38,14 +39,6 @@ pub(crate) struct CompareArgs {
     /// Write a page to FILE that shows the cells of both side by side
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-}
-
-/// The comparison in JSON, with the sentence that says it.
-#[derive(Serialize)]
-struct ComparisonJson<'c> {
-    headline: Option<&'c Headline>,
-    #[serde(flatten)]
-    comparison: &'c Comparison,
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
@@ -91,10 +84,10 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         )?;
         console.note(&say!("wrote {}", "已写入 {}", file.display()));
     }
-    console.json(&ComparisonJson {
-        headline: summary.headline.as_ref(),
+    console.json(&with_fields(
         comparison,
-    });
+        json!({ "headline": summary.headline }),
+    ));
     print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
@@ -11,7 +11,7 @@ use crate::cli::commands::cell::{
     CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
 };
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{dimension_name, localized_count, percent, probe_type};
+use crate::cli::format::{dimension_name, localized_count, percent, probe_type, with_fields};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
@@ -26,17 +26,6 @@ use base::say;
 use lexical::facts::{Fact, FactFinder};
 use store::cache::{CacheSnapshot, Lookup};
 
-/// A cell in JSON, whole.
-#[derive(Serialize)]
-struct ShownCellJson<'a> {
-    label: &'a str,
-    /// The context as it was answered from, or the stored output where the project no longer reads it; null where
-    /// neither is at hand.
-    context: Option<&'a str>,
-    #[serde(flatten)]
-    row: &'a Row,
-}
-
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     if args.planted {
         return super::planted::run(common, args, console);
@@ -50,26 +39,19 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let pipeline = pipeline_of(common, &selected.row.fixture, &selected.row.method);
     let snapshot = snapshot(&paths.cache, console)?;
     let context = context(&snapshot, pipeline.as_ref(), &selected);
-    let label = &selected.manifest.label;
-    let (context_text, row) = (context.as_ref().ok().map(String::as_str), &selected.row);
-    console.report(
-        &ShownCellJson {
-            label,
-            context: context_text,
-            row,
-        },
-        || {
-            let shown = Page {
-                selected: &selected,
-                probe: pipeline
-                    .as_ref()
-                    .and_then(|p| probe_today(p, &selected.row)),
-                session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
-                console,
-            };
-            page(console, &shown.text(context.as_deref()));
-        },
-    );
+    // The context is null where it is not at hand.
+    let fields = json!({ "label": selected.manifest.label, "context": context.as_ref().ok() });
+    console.report(&with_fields(&selected.row, fields), || {
+        let shown = Page {
+            selected: &selected,
+            probe: pipeline
+                .as_ref()
+                .and_then(|p| probe_today(p, &selected.row)),
+            session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
+            console,
+        };
+        page(console, &shown.text(context.as_deref()));
+    });
     Ok(Exit::Done)
 }
 

@@ -2,44 +2,22 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::entry::{find_entry, model_of, output_of, status_line};
 use crate::action::Digest;
 use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::with_fields;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
-use crate::plan::{Change, Hunk, InputChange, Reason, difference, differing_inputs, hunks};
+use crate::plan::{Hunk, InputChange, Reason, difference, differing_inputs, hunks};
 use crate::report::{Block, styled};
 use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
 
 struct LoadedEntry {
     record: Record,
     meta: EntryMeta,
-}
-
-#[derive(Serialize)]
-struct ComparedEntries {
-    a: String,
-    b: String,
-    a_status: String,
-    b_status: String,
-    same_output: Option<bool>,
-    /// The inputs that differ.
-    inputs: Vec<InputChange>,
-    /// What has changed, as a person would say it.
-    changes: Vec<ChangeJson>,
-    /// A unified diff of the outputs, if both can be read and their texts differ.
-    output: Option<Vec<String>>,
-}
-
-#[derive(Serialize)]
-struct ChangeJson {
-    #[serde(flatten)]
-    change: Change,
-    /// A unified diff, if both texts are available.
-    diff: Option<Vec<String>>,
 }
 
 pub(super) fn run(
@@ -61,33 +39,36 @@ pub(super) fn run(
         hunks.iter().flat_map(Hunk::unified).collect::<Vec<_>>()
     });
     let place = new.meta.place.cell();
-    let compared = ComparedEntries {
-        a: old.record.key.to_string(),
-        b: new.record.key.to_string(),
-        a_status: status_line(&old.record),
-        b_status: status_line(&new.record),
-        same_output: same_output(&old.record, &new.record),
-        inputs: differing_inputs(&old.meta.inputs, &new.meta.inputs),
-        changes: changes
-            .iter()
-            .map(|change| ChangeJson {
-                change: change.clone(),
-                diff: edited_lines(change, place, &text).map(|(_, lines)| lines),
-            })
-            .collect(),
-        output: output.clone().filter(|lines| !lines.is_empty()),
-    };
+    let (same, differing) = (
+        same_output(&old.record, &new.record),
+        differing_inputs(&old.meta.inputs, &new.meta.inputs),
+    );
+    let told = changes.iter().map(|change| {
+        let diff = edited_lines(change, place, &text).map(|(_, lines)| lines);
+        with_fields(change, json!({ "diff": diff }))
+    });
+    let compared = json!({
+        "a": old.record.key.to_string(),
+        "b": new.record.key.to_string(),
+        "a_status": status_line(&old.record),
+        "b_status": status_line(&new.record),
+        "same_output": same,
+        "inputs": differing,
+        // What has changed, as a person would say it, with a unified diff where both texts are available.
+        "changes": told.collect::<Vec<_>>(),
+        "output": output.as_ref().filter(|lines| !lines.is_empty()),
+    });
     console.report(&compared, || {
         let mut blocks = vec![
             Block::Sentence(TextStyle::Bad, old.heading('-')),
             Block::Sentence(TextStyle::Good, new.heading('+')),
-            Block::Sentence(TextStyle::Strong, counted(&old, &new, &compared.inputs)),
+            Block::Sentence(TextStyle::Strong, counted(&old, &new, &differing)),
         ];
         if !changes.is_empty() {
             let reason = Reason::from(changes);
             blocks.extend(reason_blocks(&reason, TextStyle::Plain, place, &text));
         }
-        blocks.extend(output_blocks(&old, &new, output, compared.same_output));
+        blocks.extend(output_blocks(&old, &new, output, same));
         page(console, &console.styled(&styled(&blocks, usize::MAX)));
     });
     Ok(Exit::Done)

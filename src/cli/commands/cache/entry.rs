@@ -2,15 +2,15 @@
 //! them.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::action::{Place, Repetition, Stage};
+use crate::action::Stage;
 use crate::cli::failure::{Failure, import_failure};
-use crate::cli::format::{age, duration, left, money, short_tokens, size};
+use crate::cli::format::{age, duration, left, money, short_tokens, size, with_fields};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
-use base::units::{Usage, Usd, add_known};
+use base::units::{Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
@@ -84,55 +84,31 @@ pub(crate) fn date_of(day: Day) -> String {
 }
 
 /// An entry in JSON, as `ls`, `show` and `why` give it.
-#[derive(Debug, Serialize)]
-pub(crate) struct EntryJson {
-    key: String,
-    stage: Stage,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<String>,
-    model: Option<String>,
-    requested_model: Option<String>,
-    bytes: u64,
-    usage: Usage,
-    usd: Option<Usd>,
-    latency_ms: u64,
-    attempts: u32,
-    lane: Lane,
-    request_id: Option<String>,
-    /// The remote that it was pulled from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remote: Option<String>,
-    created: String,
-    last_used: String,
-    repetition: Repetition,
-    #[serde(flatten)]
-    place: Place,
-}
-
-impl EntryJson {
-    pub(crate) fn new(record: &Record, meta: &EntryMeta, last_used: Day) -> EntryJson {
-        EntryJson {
-            key: record.key.to_string(),
-            stage: meta.inputs.stage,
-            status: status_of(&record.status),
-            fault: fault_of(record),
-            model: meta.model.clone(),
-            requested_model: meta.requested_model.clone(),
-            bytes: record.stored_bytes(),
-            usage: meta.usage,
-            usd: meta.cost,
-            latency_ms: meta.latency_ms,
-            attempts: meta.attempts,
-            lane: meta.lane,
-            request_id: meta.request_id.clone(),
-            remote: meta.imported.clone(),
-            created: time_of(record.created),
-            last_used: date_of(last_used),
-            repetition: meta.inputs.repetition,
-            place: meta.place.clone(),
-        }
+pub(crate) fn entry_json(record: &Record, meta: &EntryMeta, last_used: Day) -> Value {
+    let mut entry = json!({
+        "key": record.key.to_string(),
+        "stage": meta.inputs.stage,
+        "status": status_of(&record.status),
+        "model": meta.model,
+        "requested_model": meta.requested_model,
+        "bytes": record.stored_bytes(),
+        "usage": meta.usage,
+        "usd": meta.cost,
+        "latency_ms": meta.latency_ms,
+        "attempts": meta.attempts,
+        "lane": meta.lane,
+        "request_id": meta.request_id,
+        "created": time_of(record.created),
+        "last_used": date_of(last_used),
+        "repetition": meta.inputs.repetition,
+    });
+    if let Some(fault) = fault_of(record) {
+        entry["fault"] = fault.into();
     }
+    if let Some(remote) = &meta.imported {
+        entry["remote"] = remote.as_str().into();
+    }
+    with_fields(&meta.place, entry)
 }
 
 /// Why an entry has no output.

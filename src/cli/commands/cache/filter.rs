@@ -8,6 +8,7 @@ use super::entry::model_of;
 use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
+use crate::pipeline::list;
 use store::cache::{Record, now_ms};
 use store::remote::RemoteUrl;
 
@@ -57,6 +58,20 @@ impl EntryFilter {
             .stage
             .is_none_or(|stage| Some(stage) == record.stage())
             && self.before.is_none_or(|before| record.created < before)
+    }
+
+    /// That no entry meets the conditions, with the names that were required.
+    pub(super) fn refusal(&self) -> String {
+        let names = [
+            &self.wanted.method,
+            &self.wanted.model,
+            &self.wanted.fixture,
+        ];
+        let names = names.into_iter().flatten().map(String::as_str);
+        format!("No entry matches {}", list(names))
+            .trim_end()
+            .to_owned()
+            + "."
     }
 
     /// Whether an entry has the required names.

@@ -9,7 +9,7 @@ mod filter;
 mod prune;
 mod show;
 
-pub(crate) use entry::{EntryJson, output_of, provenance, snapshot};
+pub(crate) use entry::{entry_json, output_of, provenance, snapshot};
 pub(crate) use show::input_lines;
 
 use std::path::Path;
@@ -187,14 +187,14 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     }
     if console.is_json {
         let entries = listed.iter();
-        let entries = entries.map(|(record, meta, day)| EntryJson::new(record, meta, *day));
+        let entries = entries.map(|(record, meta, day)| entry_json(record, meta, *day));
         console.json(&entries.collect::<Vec<_>>());
     } else if !listed.is_empty() {
         page(console, &table(&listed, console));
     }
     console.note(&match (totals.entries, snapshot.is_empty()) {
         (0, true) => "The cache is empty; `compeval run` fills it.".to_owned(),
-        (0, false) => "No entry matches.".to_owned(),
+        (0, false) => filter.refusal(),
         (entries, _) => format!(
             "{}, {}, which cost {}; the cache takes {} on disk",
             count(entries, "entry"),

@@ -6,14 +6,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use super::entry::{EntryTotals, snapshot};
 use super::filter::{CacheFilter, EntryFilter};
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{count, duration, size};
+use crate::cli::format::{count, duration, size, with_fields};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::EntryLookup;
@@ -38,20 +38,6 @@ pub(crate) struct PruneArgs {
     /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-}
-
-/// What is, or would be, removed.
-#[derive(Debug, Serialize)]
-struct Pruned {
-    #[serde(flatten)]
-    totals: EntryTotals,
-    /// The sum of the latencies of their calls.
-    seconds: f64,
-    /// Freed disk space in bytes; null for a dry run.
-    freed: Option<u64>,
-    /// Size of the cache on disk, in bytes.
-    disk: u64,
-    dry_run: bool,
 }
 
 /// The entries to remove, and the sources of result sets, whose texts are kept.
@@ -88,18 +74,19 @@ pub(super) fn run(
     let disk = disk_bytes(&paths.cache);
     let mut totals = EntryTotals::default();
     removed.records.iter().for_each(|record| totals.add(record));
-    let pruned = Pruned {
-        seconds: removed
-            .records
-            .iter()
-            .map(|record| record.latency_ms as f64 / 1000.0)
-            .sum(),
-        totals,
-        freed: (!args.dry_run).then(|| before.saturating_sub(disk)),
-        disk,
-        dry_run: args.dry_run,
-    };
-    report(&pruned, before, console);
+    let calls = removed.records.iter();
+    let seconds = calls
+        .map(|record| record.latency_ms as f64 / 1000.0)
+        .sum::<f64>();
+    let fields = json!({
+        // The sum of the latencies of their calls.
+        "seconds": seconds,
+        "freed": (!args.dry_run).then(|| before.saturating_sub(disk)),
+        "disk": disk,
+        "dry_run": args.dry_run,
+    });
+    console.json(&with_fields(&totals, fields));
+    report(&totals, seconds, args.dry_run, (before, disk), console);
     Ok(Exit::Done)
 }
 
@@ -215,19 +202,24 @@ fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     }
 }
 
-fn report(pruned: &Pruned, before: u64, console: &Console) {
-    console.json(pruned);
-    let EntryTotals { entries, bytes, .. } = pruned.totals;
-    let disk = pruned
-        .freed
-        .filter(|_| entries > 0 || pruned.disk < before)
-        .map(|_| format!(" {}", disk_change(before, pruned.disk)))
-        .unwrap_or_default();
+/// Says what is, or would be, removed; `disk` is the size of the cache before and now.
+fn report(
+    totals: &EntryTotals,
+    seconds: f64,
+    is_dry: bool,
+    (before, disk): (u64, u64),
+    console: &Console,
+) {
+    let EntryTotals { entries, bytes, .. } = *totals;
+    let disk = match !is_dry && (entries > 0 || disk < before) {
+        true => format!(" {}", disk_change(before, disk)),
+        false => String::new(),
+    };
     if entries == 0 {
         console.print(&format!("Nothing to remove: no entry matches.{disk}"));
         return;
     }
-    let head = match pruned.dry_run {
+    let head = match is_dry {
         true => console.paint(TextStyle::Warning, "Would remove:"),
         false => console.paint(TextStyle::Good, "Removed:"),
     };
@@ -235,8 +227,8 @@ fn report(pruned: &Pruned, before: u64, console: &Console) {
         "{head} {}, {}, which cost {} and took {} of calls.{disk}",
         count(entries, "entry"),
         size(bytes),
-        pruned.totals.money(),
-        duration(pruned.seconds)
+        totals.money(),
+        duration(seconds)
     ));
 }
 

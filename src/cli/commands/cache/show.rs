@@ -1,26 +1,16 @@
 //! `cache show`: one entry with its provenance, its inputs and its output.
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::entry::{
-    EntryJson, EntryOutput, fault_of, find_entry, output_of, provenance, status_of,
+    EntryOutput, entry_json, fault_of, find_entry, output_of, provenance, status_of,
 };
-use crate::action::{Input, Source};
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::format::{display_width, left};
+use crate::cli::format::{display_width, left, with_fields};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
-
-#[derive(Debug, Serialize)]
-struct EntryDetailsJson<'a> {
-    #[serde(flatten)]
-    entry: EntryJson,
-    sources: &'a [Source],
-    inputs: &'a [Input],
-    output: Option<String>,
-}
 
 pub(super) fn run(
     snapshot: &CacheSnapshot,
@@ -54,12 +44,13 @@ pub(super) fn run(
             &snapshot.body(&record).map_err(damaged)?,
         )),
     };
-    let json = EntryDetailsJson {
-        entry: EntryJson::new(&record, &meta, snapshot.last_used(&record)),
-        sources: &meta.inputs.sources,
-        inputs: &meta.inputs.inputs,
-        output: output.as_ref().map(EntryOutput::text),
-    };
+    let details = json!({
+        "sources": meta.inputs.sources,
+        "inputs": meta.inputs.inputs,
+        "output": output.as_ref().map(EntryOutput::text),
+    });
+    let entry = entry_json(&record, &meta, snapshot.last_used(&record));
+    let json = with_fields(&entry, details);
     console.report(&json, || {
         page(
             console,

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::args::Common;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{dimension_name, localized_count, number, percent};
+use crate::cli::format::{dimension_name, localized_count, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
@@ -20,15 +19,6 @@ use base::say;
 use base::text::shell_word;
 use stats::thresholds::MIN_PAIRS;
 use stats::{Agreement, Coefficient, Interval, NoCoefficient};
-
-/// The whole result, as JSON.
-#[derive(Serialize)]
-struct AgreementJson<'a> {
-    label: &'a str,
-    #[serde(flatten)]
-    compared: &'a AgreementResult,
-    warnings: &'a [String],
-}
 
 pub(super) fn run(
     common: &Common,
@@ -48,20 +38,14 @@ pub(super) fn run(
         return Err(nothing_common(&name));
     }
     let warnings = warnings(&compared, &name);
-    console.report(
-        &AgreementJson {
-            label: &name,
-            compared: &compared,
-            warnings: &warnings,
-        },
-        || {
-            compared
-                .judges
-                .iter()
-                .for_each(|judge| console.print(&page(judge, console)));
-            console.print(&counts(&compared, &name));
-        },
-    );
+    let fields = json!({ "label": name, "warnings": warnings });
+    console.report(&with_fields(&compared, fields), || {
+        compared
+            .judges
+            .iter()
+            .for_each(|judge| console.print(&page(judge, console)));
+        console.print(&counts(&compared, &name));
+    });
     for warning in &warnings {
         console.warn(localized("warning:", "警告："), warning);
     }

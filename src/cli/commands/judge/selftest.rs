@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
@@ -43,15 +44,6 @@ struct Tested<'a> {
     unasked: Vec<&'a str>,
     /// Whether all cases that the verdict needs were completed; without them there is no verdict.
     completed: bool,
-}
-
-/// The whole result, as JSON.
-#[derive(Serialize)]
-struct SelftestJson<'a> {
-    judges: &'a [Tested<'a>],
-    executed: u64,
-    cached: u64,
-    usd: Option<Usd>,
 }
 
 /// Reads the user's own cases.
@@ -135,12 +127,7 @@ fn print(
         .collect();
     let (executed, cached) = (run_log.totals.executed(), run_log.totals.cached());
     console.report(
-        &SelftestJson {
-            judges: &tested,
-            executed,
-            cached,
-            usd,
-        },
+        &json!({ "judges": tested, "executed": executed, "cached": cached, "usd": usd }),
         || {
             tested
                 .iter()

@@ -1,13 +1,12 @@
 //! The end of a run: what failed, the summary, and whether a comparison lets the run pass.
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
-use crate::cli::format::{cost, count, duration, money, percent, short, short_tokens};
+use crate::cli::format::{cost, count, duration, money, percent, short, short_tokens, with_fields};
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::parts::PartNumber;
 use crate::plan::CostEstimate;
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
@@ -17,7 +16,6 @@ use crate::results::{
 };
 use base::locale::{Locale, localized};
 use base::say;
-use base::units::Usd;
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
@@ -128,32 +126,19 @@ fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) 
     ));
 }
 
-/// What a part did, as JSON.
-#[derive(Serialize)]
-struct PartRunJson<'m> {
-    label: &'m str,
-    #[serde(flatten)]
-    part: Option<PartNumber>,
-    folder: String,
-    outcome: Outcome,
-    requests_sent: u64,
-    usd: Option<Usd>,
-    wall_s: f64,
-}
-
 /// Prints failures, cost, and the command that merges.
 pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
     let label = &manifest.label;
     let path = folder.path().display().to_string();
-    console.json(&PartRunJson {
-        label,
-        part: manifest.part,
-        folder: path.clone(),
-        outcome: manifest.outcome,
-        requests_sent: manifest.requests_sent,
-        usd: manifest.usd,
-        wall_s: manifest.wall_s,
+    let fields = json!({
+        "label": label,
+        "folder": path,
+        "outcome": manifest.outcome,
+        "requests_sent": manifest.requests_sent,
+        "usd": manifest.usd,
+        "wall_s": manifest.wall_s,
     });
+    console.json(&with_fields(&manifest.part, fields));
     print_failures(&manifest.failures, SHOWN_CAUSES, console);
     if console.is_quiet || console.is_json {
         return;

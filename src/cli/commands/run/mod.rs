@@ -83,9 +83,12 @@ fn refuse_logs(common: &Common) -> Result<(), Failure> {
         here.join("eval")
     };
     let eval = shell_word(&place.display().to_string());
+    let language = common
+        .locale
+        .map_or("", |locale| locale.pick(" --locale en", " --locale zh"));
     let message = format!("there is no project here, but logs of sessions ({format})");
     Err(Failure::input(message).hinted(format!(
-        "make a project of them:\n  compeval init {eval} --empty\n  compeval -C {eval} fixture import ..\n  \
+        "make a project of them:\n  compeval init {eval} --empty{language}\n  compeval -C {eval} fixture import ..\n  \
          compeval -C {eval} probes generate\n  compeval -C {eval} run"
     )))
 }

@@ -2,52 +2,26 @@
 
 mod chain;
 
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
 
-use serde::Serialize;
-
-use crate::action::{ActionKey, CellCoordinate, Input, Stage};
+use crate::action::CellCoordinate;
 use crate::cli::args::Common;
 use crate::cli::changes::{known_texts, reason_blocks};
-use crate::cli::commands::cache::{EntryJson, input_lines, provenance, snapshot};
+use crate::cli::commands::cache::{entry_json, input_lines, provenance, snapshot};
 use crate::cli::commands::cell::{CellMatch, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::with_fields;
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::ProjectPaths;
-use crate::plan::{FailedAction, FindText, Reason, StaleCause};
+use crate::plan::{FindText, Reason, StaleCause};
 use crate::report::styled;
 use base::locale::{Locale, localized};
 use base::say;
 use chain::{ChainStep, ExplainedCell, StepState, chain_of};
 use sessions::transcript::Point;
 use store::cache::{CacheSnapshot, Lookup};
-
-#[derive(Serialize)]
-struct WhyJson<'a> {
-    label: &'a str,
-    #[serde(flatten)]
-    place: &'a CellCoordinate,
-    overall: Option<f64>,
-    keys: &'a BTreeMap<Stage, ActionKey>,
-    /// What failed, where there is no score.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<&'a FailedAction>,
-    chain: Vec<StepJson>,
-}
-
-#[derive(Serialize)]
-struct StepJson {
-    stage: Stage,
-    point: u32,
-    key: Option<String>,
-    state: &'static str,
-    why: Option<StaleCause>,
-    changed: Vec<String>,
-    entry: Option<EntryJson>,
-    inputs: Vec<Input>,
-}
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
@@ -82,14 +56,17 @@ fn explain(
     }
     let text = known_texts(pipeline.as_ref(), &snapshot);
     let chain = steps.iter().map(|step| step_json(step, &snapshot, &text));
-    let json = WhyJson {
-        label: &subject.manifest.label,
-        place: &subject.place,
-        overall: subject.overall(),
-        keys: &subject.keys,
-        failure: subject.failure,
-        chain: chain.collect(),
-    };
+    let mut fields = json!({
+        "label": subject.manifest.label,
+        "overall": subject.overall(),
+        "keys": subject.keys,
+        "chain": chain.collect::<Vec<_>>(),
+    });
+    // What failed, where there is no score.
+    if let Some(failure) = subject.failure {
+        fields["failure"] = json!(failure);
+    }
+    let json = with_fields(&subject.place, fields);
     console.report(&json, || {
         page(console, &explanation(subject, &steps, &text, console))
     });
@@ -139,22 +116,20 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
     }
 }
 
-fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> StepJson {
+fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> Value {
     let (state, _, reason, _) = describe(&step.state);
     let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
     let entry = step.entry.as_ref();
-    StepJson {
-        stage: step.place.stage,
-        point: step.place.point,
-        key: step.key.map(|key| key.to_string()),
-        state,
-        why: reason.map(|reason| reason.cause).or(blocked),
-        changed: reason.map(|reason| reason.words(text)).unwrap_or_default(),
-        entry: entry.map(|(record, meta)| EntryJson::new(record, meta, snapshot.last_used(record))),
-        inputs: entry
-            .map(|(_, meta)| meta.inputs.inputs.clone())
-            .unwrap_or_default(),
-    }
+    json!({
+        "stage": step.place.stage,
+        "point": step.place.point,
+        "key": step.key.map(|key| key.to_string()),
+        "state": state,
+        "why": reason.map(|reason| reason.cause).or(blocked),
+        "changed": reason.map(|reason| reason.words(text)).unwrap_or_default(),
+        "entry": entry.map(|(record, meta)| entry_json(record, meta, snapshot.last_used(record))),
+        "inputs": entry.map(|(_, meta)| meta.inputs.inputs.clone()).unwrap_or_default(),
+    })
 }
 
 fn explanation(
