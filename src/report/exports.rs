@@ -110,22 +110,6 @@ fn write_line(cells: impl Iterator<Item = String>) -> Result<Vec<u8>, csv::Error
         .map_err(|error| csv::Error::from(error.into_error()))
 }
 
-/// The result of a test.
-enum TestResult {
-    Passed,
-    Failed(Vec<String>),
-    /// Some cells have no grade.
-    Error(String),
-    Skipped,
-}
-
-struct TestCase {
-    class: String,
-    name: String,
-    result: TestResult,
-    output: String,
-}
-
 /// The tests of a summary as an XML document. `seconds` is the duration of the run.
 pub fn junit(summary: &Summary, seconds: f64) -> String {
     let worse = summary
@@ -134,18 +118,11 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
         .map(regressions)
         .unwrap_or_default();
     let tests = tests(summary, &worse);
-    let failures = tests
-        .iter()
-        .filter(|test| matches!(test.result, TestResult::Failed(_)))
-        .count();
-    let errors = tests
-        .iter()
-        .filter(|test| matches!(test.result, TestResult::Error(_)))
-        .count();
-    let skipped = tests
-        .iter()
-        .filter(|test| matches!(test.result, TestResult::Skipped))
-        .count();
+    // No text has these: it is escaped.
+    let [failures, errors, skipped] = ["<failure ", "<error ", SKIPPED].map(|result| {
+        let found = tests.iter().filter(|test| test.contains(result));
+        found.count()
+    });
     let counts = format!(
         "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"",
         tests.len()
@@ -155,79 +132,70 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"compeval\" {counts} time=\"{seconds:.3}\">\n  \
          <testsuite name=\"{label}\" {counts} time=\"{seconds:.3}\">\n"
     );
-    tests.iter().for_each(|test| xml.push_str(&element(test)));
+    xml.extend(tests);
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
 }
 
-fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
+fn tests(summary: &Summary, worse: &[Regression]) -> Vec<String> {
     let mut tests = Vec::new();
     for (method, measured) in &summary.methods {
-        let overall = TestCase {
-            result: overall_result(measured, why(worse, Some(method.as_str()), OVERALL)),
-            ..test(method, OVERALL, &measured.overall, Vec::new())
-        };
-        tests.push(overall);
-        let dimensions = measured.dimensions.iter();
-        tests.extend(dimensions.map(|(name, level)| {
-            test(method, name, level, why(worse, Some(method.as_str()), name))
+        let overall = overall_result(measured, &why(worse, Some(method), OVERALL));
+        tests.push(element(
+            method,
+            OVERALL,
+            &overall,
+            &score(&measured.overall),
+        ));
+        tests.extend(measured.dimensions.iter().map(|(name, level)| {
+            let result = match level.median {
+                None => SKIPPED.to_owned(),
+                Some(_) => failure(&why(worse, Some(method), name)),
+            };
+            element(method, name, &result, &score(level))
         }));
     }
     let Some(comparison) = &summary.comparison else {
         return tests;
     };
+    let baseline = &comparison.baseline;
     for (method, compared) in &comparison.methods {
         let found = &compared.reliability;
         let output = format!(
-            "{} of {} chains failed, {} of {} in {}",
-            found.failed,
-            found.chains,
-            found.baseline_failed,
-            found.baseline_chains,
-            comparison.baseline
+            "{} of {} chains failed, {} of {} in {baseline}",
+            found.failed, found.chains, found.baseline_failed, found.baseline_chains,
         );
-        tests.push(TestCase {
-            class: method.clone(),
-            name: RELIABILITY.to_owned(),
-            result: result(why(worse, Some(method.as_str()), RELIABILITY)),
-            output,
-        });
+        let result = failure(&why(worse, Some(method), RELIABILITY));
+        tests.push(element(method, RELIABILITY, &result, &output));
         tests.extend(other_failures(method, worse));
     }
     if comparison.primary.is_some() {
-        tests.push(TestCase {
-            class: "all methods".to_owned(),
-            name: OVERALL.to_owned(),
-            result: result(why(worse, None, OVERALL)),
-            output: format!(
-                "mean of {} methods against {}",
-                comparison.tested, comparison.baseline
-            ),
-        });
+        let output = format!("mean of {} methods against {baseline}", comparison.tested);
+        let result = failure(&why(worse, None, OVERALL));
+        tests.push(element("all methods", OVERALL, &result, &output));
     }
     tests
 }
 
 /// The regressions of a method that are neither of a score nor of its failures, as that of a constraint.
-fn other_failures(method: &str, worse: &[Regression]) -> Vec<TestCase> {
+fn other_failures(method: &str, worse: &[Regression]) -> Vec<String> {
     let has_test = |what: &str| {
-        [OVERALL, RELIABILITY].contains(&what)
-            || Dimension::ALL
-                .iter()
-                .any(|dimension| dimension.name() == what)
+        let mut dimensions = Dimension::ALL.iter().map(|dimension| dimension.name());
+        [OVERALL, RELIABILITY].contains(&what) || dimensions.any(|name| name == what)
     };
     let own = worse
         .iter()
         .filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
     let names: BTreeSet<&str> = own.map(|found| found.what.as_str()).collect();
-    let tests = names.into_iter().map(|name| TestCase {
-        class: method.to_owned(),
-        name: name.to_owned(),
-        result: result(why(worse, Some(method), name)),
-        output: String::new(),
+    let tests = names.into_iter().map(|name| {
+        let result = failure(&why(worse, Some(method), name));
+        element(method, name, &result, "")
     });
     tests.collect()
 }
+
+/// The result of a dimension that was not measured.
+const SKIPPED: &str = "      <skipped/>\n";
 
 /// The name that the gate has for the failures of a method.
 const RELIABILITY: &str = "reliability";
@@ -240,42 +208,26 @@ fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
     found.map(|regression| regression.why.clone()).collect()
 }
 
-fn result(why: Vec<String>) -> TestResult {
-    if why.is_empty() {
-        TestResult::Passed
-    } else {
-        TestResult::Failed(why)
-    }
+/// The result of a test that regressed for these reasons; empty if there are none: it passed.
+fn failure(why: &[String]) -> String {
+    let Some(first) = why.first() else {
+        return String::new();
+    };
+    let (first, all) = (escape(first), escape(&why.join("\n")));
+    format!("      <failure message=\"{first}\" type=\"regression\">{all}</failure>\n")
 }
 
 /// The result of `overall`: a failure if there is a regression, else an error if cells are missing.
-fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
+fn overall_result(method: &MethodSummary, why: &[String]) -> String {
     let cells = &method.cells;
     let lost = cells.failed + cells.missing;
-    match (why.is_empty(), lost) {
-        (false, _) | (true, 0) => result(why),
-        (true, lost) => {
-            let all = cells.judged + lost;
-            TestResult::Error(format!(
-                "{lost} of {all} cells have no grade ({} failed)",
-                cells.failed
-            ))
-        }
+    if !why.is_empty() || lost == 0 {
+        return failure(why);
     }
-}
-
-fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> TestCase {
-    let is_unknown = level.median.is_none();
-    TestCase {
-        class: method.to_owned(),
-        name: name.to_owned(),
-        result: if is_unknown {
-            TestResult::Skipped
-        } else {
-            result(why)
-        },
-        output: score(level),
-    }
+    let (all, failed) = (cells.judged + lost, cells.failed);
+    format!(
+        "      <error message=\"{lost} of {all} cells have no grade ({failed} failed)\" type=\"incomplete\"/>\n"
+    )
 }
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
@@ -295,30 +247,11 @@ fn score(level: &ScoreEstimate) -> String {
     format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)
 }
 
-fn element(test: &TestCase) -> String {
-    let inner = match &test.result {
-        TestResult::Passed => String::new(),
-        TestResult::Failed(why) => {
-            let first = why.first().map(String::as_str).unwrap_or_default();
-            let all = escape(&why.join("\n"));
-            format!(
-                "      <failure message=\"{}\" type=\"regression\">{all}</failure>\n",
-                escape(first)
-            )
-        }
-        TestResult::Error(why) => format!(
-            "      <error message=\"{}\" type=\"incomplete\"/>\n",
-            escape(why)
-        ),
-        TestResult::Skipped => "      <skipped/>\n".to_owned(),
-    };
-    let (class, name, output) = (
-        escape(&test.class),
-        escape(&test.name),
-        escape(&test.output),
-    );
+/// A test with the element of its result.
+fn element(class: &str, name: &str, result: &str, output: &str) -> String {
+    let [class, name, output] = [class, name, output].map(escape);
     format!(
-        "    <testcase classname=\"{class}\" name=\"{name}\">\n{inner}      <system-out>{output}</system-out>\n    \
+        "    <testcase classname=\"{class}\" name=\"{name}\">\n{result}      <system-out>{output}</system-out>\n    \
          </testcase>\n"
     )
 }

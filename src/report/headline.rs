@@ -165,10 +165,10 @@ fn percent(share: f64) -> String {
 
 fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<String> {
     let mut clauses = Vec::new();
-    if levels.above_full.is_empty() {
+    if levels.ranking.above_full.is_empty() {
         clauses.push(best_clause(levels, tr) + &basis(levels, tr));
     } else {
-        let names = list(&levels.above_full, named, tr, |one| {
+        let names = list(&levels.ranking.above_full, named, tr, |one| {
             format!(
                 "{} {}",
                 one.method,
@@ -186,7 +186,7 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
         );
     }
     let of = |separation: Separation| -> Vec<&RankedMethod> {
-        let others = levels.others.iter();
+        let others = levels.ranking.others.iter();
         others.filter(|one| one.separation == separation).collect()
     };
     let with_difference =
@@ -197,8 +197,8 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
         Separation::NotSeparable,
     ]
     .map(of);
-    if levels.fixtures >= MIN_CLUSTERS && levels.above_full.is_empty() {
-        let methods = levels.others.len() + 1;
+    if levels.ranking.fixtures >= MIN_CLUSTERS && levels.ranking.above_full.is_empty() {
+        let methods = levels.ranking.others.len() + 1;
         if !apart.is_empty() {
             let names = list(&apart, named, tr, with_difference);
             clauses.push(tr.pick(format!("below it: {names}"), format!("低于它：{names}")));
@@ -233,9 +233,8 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
 
 /// `anchored keeps 83% of the whole transcript's score (95%: 77 to 92%) with 12% of its tokens`.
 fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
-    let MainLevels {
-        best, value, ci95, ..
-    } = levels;
+    let MainLevels { value, ci95, .. } = levels;
+    let best = &levels.ranking.best;
     let (value, interval) = match levels.is_retention {
         true => (
             percent(*value),
@@ -287,7 +286,7 @@ fn basis(levels: &MainLevels, tr: &Translation) -> String {
         true => tr.pick(", one run", "，一次运行"),
         false => "",
     };
-    match levels.fixtures {
+    match levels.ranking.fixtures {
         1 => tr.pick(
             format!(" on one fixture{once}, too few to rank methods"),
             format!("，只有一个样本{once}，不能排序"),

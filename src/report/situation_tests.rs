@@ -421,8 +421,8 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
         MainResult::Levels(levels) => {
             let below = clause(&text, "below it:");
             let inseparable = clause(&text, "not separable");
-            let is_ordered = levels.above_full.is_empty() && levels.fixtures >= 3;
-            for other in levels.others.iter().filter(|_| is_ordered) {
+            let is_ordered = levels.ranking.above_full.is_empty() && levels.ranking.fixtures >= 3;
+            for other in levels.ranking.others.iter().filter(|_| is_ordered) {
                 let is_apart = other.separation == Separation::Apart;
                 let sure = other.ci95.is_none_or(|ci| ci.high() < 0.0);
                 check(
@@ -444,7 +444,7 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                 "an order without evidence".to_owned(),
             );
             check(
-                text.contains("above the whole transcript") != levels.above_full.is_empty(),
+                text.contains("above the whole transcript") != levels.ranking.above_full.is_empty(),
                 "above full".to_owned(),
             );
             check(

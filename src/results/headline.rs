@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::aggregates::ranking::RankedMethod;
+use super::aggregates::ranking::Ranking;
 use super::comparison::changes::Collapse;
 use base::locale::Locale;
 use stats::{DifferenceTest, Interval, NoEvidenceReason, Verdict};
@@ -53,9 +53,10 @@ pub enum MainResult {
 /// Methods by their score, without ceiling and floor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MainLevels {
-    /// The method with the highest score.
-    pub best: String,
-    /// What it keeps of the score of the whole transcript, or its score where that is not defined.
+    /// The methods; the highest is the best, unless some are graded above the whole transcript.
+    #[serde(flatten)]
+    pub ranking: Ranking,
+    /// What the highest keeps of the score of the whole transcript, or its score where that is not defined.
     pub value: f64,
     /// Whether `value` is a share of the score of the whole transcript.
     pub is_retention: bool,
@@ -63,12 +64,6 @@ pub struct MainLevels {
     pub ci95: Option<Interval>,
     /// Tokens of a context as a share of those it replaces.
     pub tokens: Option<f64>,
-    /// The other methods, highest first.
-    pub others: Vec<RankedMethod>,
-    /// Methods that are graded above the whole transcript. No method is the best then.
-    pub above_full: Vec<RankedMethod>,
-    /// The fixtures that all methods have.
-    pub fixtures: usize,
     /// Whether a sampled stage was run only once.
     pub one_run: bool,
 }

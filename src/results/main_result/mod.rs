@@ -42,7 +42,6 @@ fn main_levels(summary: &Summary, manifest: &Manifest) -> Option<MainLevels> {
     let best = summary.methods.get(&ranking.best)?;
     let retention = best.retention.value;
     Some(MainLevels {
-        best: ranking.best.clone(),
         value: retention.or(best.overall.median)?,
         is_retention: retention.is_some(),
         ci95: match retention {
@@ -50,9 +49,7 @@ fn main_levels(summary: &Summary, manifest: &Manifest) -> Option<MainLevels> {
             None => best.overall.ci95,
         },
         tokens: best.compression_ratio().map(|removed| 1.0 - removed),
-        others: ranking.others.clone(),
-        above_full: ranking.above_full.clone(),
-        fixtures: ranking.fixtures,
+        ranking: ranking.clone(),
         one_run: manifest.design.has_one_sample(),
     })
 }
