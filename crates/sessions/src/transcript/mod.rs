@@ -5,13 +5,11 @@
 //! Nothing here knows providers, probes or log formats.
 
 mod conventions;
-mod edits;
 mod exit_code;
 mod files;
 mod fixture;
 mod fold;
 mod ledger;
-mod mapped_fold;
 mod operation;
 mod shell;
 mod span;
@@ -30,9 +28,8 @@ pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
     points_at_shares, tool_schemas,
 };
-pub use fold::{fold, fold_by, fold_document};
+pub use fold::{MappedFold, fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
-pub use mapped_fold::MappedFold;
 pub use operation::{FileAction, FileOperation, without_lines};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::render;
