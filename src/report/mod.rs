@@ -7,6 +7,7 @@
 mod comparison_notes;
 mod details;
 mod document;
+mod economics;
 mod exports;
 mod figures;
 mod headline;
@@ -21,6 +22,7 @@ mod translation;
 pub use comparison_notes::note_count;
 pub use details::{details, reference};
 pub use document::{Block, Section, styled, styled_sections};
+pub use economics::economics;
 pub use exports::{csv_header, csv_line, junit};
 pub use figures::short_time;
 pub use headline::headline;

@@ -723,3 +723,67 @@ fn rows_of_the_database_of_hermes_are_a_session() {
         (&json!("hermes"), &json!(3))
     );
 }
+
+/// A session of Claude Code with two requests before its compaction and one after it.
+fn billed() -> String {
+    let reply = |at: u32, read: u64, written: u64| {
+        let usage = json!({"input_tokens": 10, "cache_read_input_tokens": read, "cache_creation_input_tokens": written,
+                           "output_tokens": 100});
+        let message = json!({"role": "assistant", "id": format!("r{at}"), "model": "claude-opus-4-6", "usage": usage,
+                             "content": [{"type": "text", "text": format!("Reply {at}.")}]});
+        json!({"type": "assistant", "uuid": format!("a{at}"), "sessionId": "s", "message": message,
+               "timestamp": format!("2026-07-01T09:00:{at:02}.000Z")})
+    };
+    let user = |uuid: &str, text: &str| json!({"type": "user", "uuid": uuid, "sessionId": "s", "message": {"role": "user", "content": text}});
+    let boundary = json!({"type": "system", "subtype": "compact_boundary", "uuid": "c", "sessionId": "s",
+                          "compactMetadata": {"trigger": "auto", "preTokens": 90_000}});
+    let mut summary = user("m", "The summary of the work so far.");
+    summary["isCompactSummary"] = json!(true);
+    let lines = [
+        user("u", "Go on."),
+        reply(1, 0, 50_000),
+        reply(2, 50_000, 40_000),
+        boundary,
+        summary,
+        reply(3, 20_000, 8_000),
+    ];
+    lines.map(|line| line.to_string()).join("\n")
+}
+
+#[test]
+fn economics_say_the_bill_and_what_a_compaction_made_the_provider_process_again() {
+    let project = Project::bare();
+    project.write("log.jsonl", &billed());
+    let ended = project.expect(0, "observe log.jsonl --economics");
+    ended.says(&[
+        "1 session, 3 requests: $0.66 at list prices",
+        "The worst 1 of 1 recorded compactions made the provider process 8,010 tokens again ($0.05)",
+    ]);
+    let said = observed(&project, "log.jsonl --economics");
+    let bill = &said["economics"]["bill"];
+    assert_eq!(
+        (
+            &bill["cache_write"]["tokens"],
+            &bill["cache_read"]["tokens"]
+        ),
+        (&json!(98_000), &json!(70_000))
+    );
+    assert_eq!(said["economics"]["rewrites"][0]["tokens"], 8_010);
+
+    project.write(
+        "log.jsonl",
+        &billed().replace("claude-opus-4-6", "nobody-knows"),
+    );
+    project
+        .expect(0, "observe log.jsonl --economics")
+        .says(&["left out: log: no price is known for `nobody-knows`"]);
+    project
+        .expect(
+            0,
+            "observe log.jsonl --economics --price-as claude-opus-4-6",
+        )
+        .says(&["1 session, 3 requests: $0.66 at list prices"]);
+    project
+        .expect(2, "observe log.jsonl --economics --price-as x")
+        .says(&["expected a model of the price list"]);
+}

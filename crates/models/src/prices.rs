@@ -35,7 +35,7 @@ pub struct Price {
 impl Price {
     /// The price of input tokens that are written to the prompt cache for an hour. Only Anthropic offers that, at twice the
     /// price of input. Where writing to the cache costs nothing extra, this does not either.
-    fn hour_write(&self) -> f64 {
+    pub fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
         self.cache_write
             .map_or(self.input, |write| write.max(TIMES * self.input))

@@ -4,6 +4,7 @@
 //! - [`import`] reads a log of any known format, removes secrets, and proposes where a session can be cut.
 //! - [`transcript`] is the common shape: messages, fixtures with their compression points, token counts, text folding.
 //! - [`references`] finds the exact details of a session: paths, identifiers, versions.
+//! - [`economics`] computes what sessions cost, and what the provider processed again after their compactions.
 //! - [`observe`] measures what sessions did after the compactions that their logs record.
 //!
 //! Nothing here knows probes, runs a compaction method, asks a model, uses the network, or writes a file.
@@ -28,6 +29,7 @@
 //! assert_eq!(details, ["src/server.rs", "9090"]);
 //! ```
 
+pub mod economics;
 pub mod import;
 pub mod observe;
 pub mod references;

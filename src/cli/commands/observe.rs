@@ -1,4 +1,5 @@
-//! `compeval observe`: what sessions did after the compactions in their logs. Needs no project, key or model.
+//! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
+//! no project, key or model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use guard::{Options, Report, Verdict, guard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 
 use super::fixture::format_of;
 use crate::cli::args::{Common, OUTPUT};
@@ -15,11 +17,15 @@ use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
 use crate::report::html::{compaction_columns, compaction_row, observed_page};
+use crate::report::{self, styled_sections};
 use base::files::write_private;
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 use base::threads::each;
+use base::units::Tokens;
+use models::{ModelRef, Prices};
+use sessions::economics::{Economics, Rates, SessionSteps};
 use sessions::import::{
     CompactionKind, Conversation, Format, ImportIssue, ImportedLog, Log, log_files, read_session,
 };
@@ -39,7 +45,16 @@ pub(crate) struct ObserveArgs {
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
+    /// Show what the sessions cost, and what the provider processed again after their compactions
+    #[arg(long)]
+    pub(crate) economics: bool,
+    /// Price models that are not in the price list as this one, such as claude-opus-4-6
+    #[arg(long, value_name = "MODEL", value_parser = priced_model, requires = "economics")]
+    price_as: Option<ModelRef>,
 }
+
+/// The width in a file or a pipe, which scripts search: no sentence is broken.
+const WHOLE: usize = 10_000;
 
 /// Compactions on the page.
 const CASES: usize = 20;
@@ -64,6 +79,11 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         write_private(&path, observed_page(&observation, &cases))?;
         console.note(&say!("wrote {}", "已写入 {}", path.display()));
     }
+    if args.economics {
+        let price_of = |model: &str, input| args.rates(model, input);
+        let economics = sessions::economics::economics(found.steps, &price_of);
+        return Ok(show_economics(&observation, &economics, console));
+    }
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
     console.report(&observation, || {
         console.print(&describe(&observation, &worst, found.others, console));
@@ -80,6 +100,57 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     } else {
         Exit::Done
     })
+}
+
+impl ObserveArgs {
+    /// What a model that a log names costs for a request with so much input.
+    fn rates(&self, model: &str, input: Tokens) -> Option<Rates> {
+        let listed = model_named(model).and_then(|model| rates_of(&model, input));
+        listed.or_else(|| rates_of(self.price_as.as_ref()?, input))
+    }
+}
+
+/// The price list knows models by their names alone.
+fn model_named(text: &str) -> Option<ModelRef> {
+    ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")))
+}
+
+fn rates_of(model: &ModelRef, input: Tokens) -> Option<Rates> {
+    let price = Prices::default().price(model, input)?;
+    Some(Rates {
+        input: price.input,
+        read: price.cached_input.unwrap_or(price.input),
+        write: price.cache_write.unwrap_or(price.input),
+        write_hour: price.hour_write(),
+        output: price.output,
+    })
+}
+
+/// A model that has a price. Another one would price nothing, and the output would advise to name one.
+fn priced_model(text: &str) -> Result<ModelRef, String> {
+    model_named(text)
+        .filter(|model| rates_of(model, Tokens(0)).is_some())
+        .ok_or_else(|| "expected a model of the price list, such as claude-opus-4-6".to_owned())
+}
+
+/// Prints the costs; as JSON, beside what was observed.
+fn show_economics(
+    observation: &SessionObservation,
+    economics: &Economics,
+    console: &Console,
+) -> Exit {
+    let mut both = json!(observation);
+    both["economics"] = json!(economics);
+    console.report(&both, || {
+        let width = console.columns().unwrap_or(WHOLE);
+        let sections = report::economics(economics);
+        console.print(&console.styled(&styled_sections(&sections, width)));
+    });
+    if observation.sessions.is_empty() && economics.sessions == 0 {
+        Exit::EmptySelection
+    } else {
+        Exit::Done
+    }
 }
 
 fn paths_help() -> String {
@@ -140,6 +211,8 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
+    /// The requests of these sessions, and of those whose compactions are not analysed.
+    steps: Vec<SessionSteps>,
     /// What the guard says of each recorded compaction.
     guarded: Vec<Report>,
     /// Files in none of the formats.
@@ -165,6 +238,7 @@ fn read_all(files: &[Log], given: Option<Format>, console: &Console) -> ReadSess
             Ok(Some(read)) => {
                 found.problems.extend(read.problems);
                 found.sessions.extend(read.sessions);
+                found.steps.extend(read.steps);
                 found.guarded.extend(read.guarded);
             }
         }
@@ -200,6 +274,9 @@ fn bar(bytes: u64, console: &Console) -> ProgressBar {
 /// What is in a log, and the places in it that could not be read.
 fn findings(file: &Path, log: ImportedLog) -> ReadSessions {
     let name = file.display().to_string();
+    let steps = log.conversations.iter();
+    let steps = steps.map(|one| SessionSteps::new(&name, one, log.format));
+    let steps = steps.collect();
     let mut analysed = log.conversations;
     analysed.retain(|_| log.format.is_observed());
     ReadSessions {
@@ -207,6 +284,7 @@ fn findings(file: &Path, log: ImportedLog) -> ReadSessions {
             .iter()
             .map(|conversation| (name.clone(), observe(conversation, log.format)))
             .collect(),
+        steps,
         guarded: analysed.iter().flat_map(guarded).collect(),
         others: 0,
         problems: log.losses.iter().map(ImportIssue::to_string).collect(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
 use crate::transcript::recorded_exit_code;
-use base::units::Tokens;
+use base::units::{Tokens, Usage};
 
 /// The string under `key`; empty if there is none.
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -56,17 +56,56 @@ pub(super) fn tokens_at(value: &Value, pointer: &str) -> Option<Tokens> {
         .map(Tokens)
 }
 
-/// The input of one request. Logs that count beside it what the cache served and stored say so in the names of these
-/// counts; in the others it is the whole.
-pub(super) fn input_of(usage: &Value) -> Option<Tokens> {
-    let first = |pointers: &[&str]| {
-        let mut counts = pointers.iter().map(|pointer| tokens_at(usage, pointer));
-        counts.find_map(|count| count)
-    };
-    let read = first(&["/cache_read_input_tokens", "/cacheRead"]);
-    let written = first(&["/cache_creation_input_tokens", "/cacheWrite"]);
-    let input = first(&["/input_tokens", "/input"])?;
-    Some(input + read.unwrap_or_default() + written.unwrap_or_default())
+/// The first count at these JSON pointers.
+fn first_count(usage: &Value, pointers: &[&str]) -> Option<Tokens> {
+    pointers
+        .iter()
+        .find_map(|pointer| tokens_at(usage, pointer))
+}
+
+/// The counts of one request. What a log calls the input is with or without the tokens that the cache served: the name
+/// of the count of the cache tells which. Output is with or without reasoning: the same.
+pub(super) fn usage_of(usage: &Value) -> Usage {
+    let beside = ["/cache_read_input_tokens", "/cacheRead", "/cache/read"];
+    let within = [
+        "/cached_input_tokens",
+        "/cached_tokens",
+        "/cached",
+        "/cachedContentTokenCount",
+        "/prompt_tokens_details/cached_tokens",
+        "/input_tokens_details/cached_tokens",
+    ];
+    let written_beside = [
+        "/cache_creation_input_tokens",
+        "/cacheWrite",
+        "/cache/write",
+    ];
+    let read_beside = first_count(usage, &beside);
+    let written = first_count(usage, &written_beside);
+    let input = [
+        "/input_tokens",
+        "/prompt_tokens",
+        "/input",
+        "/promptTokenCount",
+    ];
+    let thoughts = first_count(usage, &["/thoughts", "/thoughtsTokenCount"]);
+    let apart = thoughts.or_else(|| usage.get("cache").and(tokens_at(usage, "/reasoning")));
+    let counted_within = first_count(usage, &["/reasoning", "/reasoning_output_tokens"]);
+    let output = [
+        "/output_tokens",
+        "/completion_tokens",
+        "/output",
+        "/candidatesTokenCount",
+    ];
+    Usage {
+        input: first_count(usage, &input)
+            .map(|plain| plain + read_beside.unwrap_or_default() + written.unwrap_or_default()),
+        cached_input: read_beside.or_else(|| first_count(usage, &within)),
+        cache_write: written.or_else(|| tokens_at(usage, "/extra/cache_creation_input_tokens")),
+        cache_write_hour: tokens_at(usage, "/cache_creation/ephemeral_1h_input_tokens"),
+        output: first_count(usage, &output).map(|output| output + apart.unwrap_or_default()),
+        reasoning: apart.or(counted_within),
+    }
 }
 
 /// A string as it is, anything else as JSON.

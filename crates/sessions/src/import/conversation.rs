@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::format::Format;
 use crate::transcript::{Message, NO_RESULT, Role};
+use base::units::Usage;
 
 /// What a log contains.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +134,9 @@ pub struct Conversation {
     /// Messages that a compaction took out of what it and the later ones keep, each with the message that follows that
     /// compaction. A list of all kept messages for each compaction would take quadratic memory.
     pub forgotten: BTreeMap<usize, usize>,
+    /// Requests to the model whose tokens the log counts, in the order of the log. Those on abandoned branches are among
+    /// them: they were billed.
+    pub steps: Vec<ModelStep>,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
     /// References of attachments that are not messages: those before each of these messages, or after the last.
@@ -197,11 +203,24 @@ impl Conversation {
     }
 }
 
+/// A request to the model, with the tokens that the log counts for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelStep {
+    /// The model, as the log names it.
+    pub model: Option<Arc<str>>,
+    /// When its reply was logged.
+    pub time: Option<Timestamp>,
+    /// Input, cache reads, cache writes and output, each `None` where the format does not count it.
+    pub usage: Usage,
+}
+
 /// A compaction as the log records it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCompaction {
     /// The index of the message that follows it.
     pub message: usize,
+    /// The index of the first request after it, in [`Conversation::steps`].
+    pub step: usize,
     /// How it was made.
     pub kind: CompactionKind,
     /// When it was made, as the log writes it.

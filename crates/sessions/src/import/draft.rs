@@ -5,17 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::conversation::{
-    CompactionKind, Conversation, DropReason, RecordedCompaction, RepairKind,
+    CompactionKind, Conversation, DropReason, ModelStep, RecordedCompaction, RepairKind,
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
 use super::scrub::joined_ranges;
 use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
-use base::units::Tokens;
+use base::units::Usage;
 
 /// The result of a call.
 pub(super) struct CallResult {
@@ -33,8 +34,9 @@ pub(super) struct ConversationDraft {
     pub(super) model: Option<Arc<str>>,
     /// Tools that the agent declares to its model; of several lists the last one counts.
     tools: Vec<Value>,
-    /// The input of the newest request whose tokens the log counts.
-    newest_input: Option<u64>,
+    steps: Vec<ModelStep>,
+    /// The step of each message, by its key, where a format counts tokens by message.
+    step_keys: HashMap<String, usize>,
     entries: Vec<Message>,
     compactions: Vec<usize>,
     summaries: Vec<String>,
@@ -122,10 +124,10 @@ impl ConversationDraft {
         }
     }
 
-    /// Notes the size of a request. The first after a compaction tells the size of its result. A request without input was
-    /// never answered.
-    pub(super) fn note_request(&mut self, input: Option<Tokens>) {
-        let Some(Tokens(input)) = input.filter(|input| input.0 > 0) else {
+    /// Counts the tokens of a request to the model that spoke last. The first after a compaction tells the size of its
+    /// result. A request without input was never answered.
+    pub(super) fn count_request(&mut self, usage: Usage, time: Option<Timestamp>) {
+        let Some(input) = usage.input.filter(|input| input.0 > 0) else {
             return;
         };
         if let Some(last) = self
@@ -133,12 +135,43 @@ impl ConversationDraft {
             .last_mut()
             .filter(|last| last.tokens_after.is_none())
         {
-            last.tokens_before = last.tokens_before.or(self.newest_input);
+            let before = last.step.checked_sub(1);
+            let before = before.and_then(|at| self.steps.get(at)?.usage.input);
+            last.tokens_before = last.tokens_before.or(before.map(|before| before.0));
             // A request that is no smaller was sent before the compaction took effect.
             last.tokens_after =
-                Some(input).filter(|now| last.tokens_before.is_none_or(|before| *now < before));
+                Some(input.0).filter(|now| last.tokens_before.is_none_or(|before| *now < before));
         }
-        self.newest_input = Some(input);
+        self.steps.push(ModelStep {
+            model: self.model.clone(),
+            time,
+            usage,
+        });
+    }
+
+    /// Notes that the newest request asked for the summary of a compaction here: only the next one comes after it.
+    pub(super) fn note_request_of_compaction(&mut self) {
+        let here = self.entries.len();
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == here) {
+            (last.step, last.tokens_after) = (self.steps.len(), None);
+        }
+    }
+
+    /// Counts the tokens of a request where a log counts them with each piece of the message `key`: the last count is used.
+    pub(super) fn count_request_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
+        if let Some(step) = self
+            .step_keys
+            .get(key)
+            .and_then(|at| self.steps.get_mut(*at))
+        {
+            step.usage = usage;
+            return;
+        }
+        let at = self.steps.len();
+        self.count_request(usage, time);
+        if self.steps.len() > at {
+            self.step_keys.insert(key.to_owned(), at);
+        }
     }
 
     /// Adds a message of plain text; an empty one is only counted.
@@ -362,8 +395,10 @@ impl ConversationDraft {
             .last()
             .is_none_or(|last| (last.message, last.kind) != (message, kind))
         {
+            let step = self.steps.len();
             self.recorded.push(RecordedCompaction {
                 message,
+                step,
                 kind,
                 ..RecordedCompaction::default()
             });
@@ -402,7 +437,9 @@ impl ConversationDraft {
     /// Marks all entries so far as copied from the history of another session, which counts its own tokens.
     pub(super) fn mark_copied(&mut self) {
         self.copied = self.entries.len();
-        self.newest_input = None;
+        self.steps.clear();
+        self.step_keys.clear();
+        self.recorded.iter_mut().for_each(|one| one.step = 0);
     }
 
     pub(super) fn add_summary(&mut self, summary: &str) {
@@ -426,6 +463,7 @@ impl ConversationDraft {
             name_hint: self.name,
             model: self.model.map(|model| model.to_string()),
             tools: self.tools,
+            steps: self.steps,
             summaries: self.summaries,
             dropped: self.dropped,
             begins_midway: self.begins_midway,

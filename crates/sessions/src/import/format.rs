@@ -153,4 +153,9 @@ impl Format {
             | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
+
+    /// Whether these logs count only a part of the output.
+    pub const fn counts_output_in_part(self) -> bool {
+        matches!(self, ClaudeCode)
+    }
 }

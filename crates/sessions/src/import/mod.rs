@@ -35,8 +35,8 @@ pub use crate::transcript::NO_RESULT;
 pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
 use conversation::expect_format;
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ORPHAN_HEAD,
-    RecordedCompaction, RepairKind,
+    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,
+    ORPHAN_HEAD, RecordedCompaction, RepairKind,
 };
 pub use copies::Fingerprint;
 use detect::LogShape;

@@ -249,24 +249,30 @@ fn a_row_that_the_user_of_hermes_took_back_is_left_out_and_no_compaction() {
 }
 
 #[test]
-fn the_reply_with_the_summary_of_a_compaction_of_opencode_is_no_message() {
-    let reply = |text: &str, summary: bool| {
-        let info = json!({"role": "assistant", "modelID": "m", "summary": summary});
+fn the_request_of_a_compaction_of_opencode_comes_before_it() {
+    let reply = |input: u64, read: u64, text: &str, summary: bool| {
+        let tokens = json!({"input": input, "output": 5, "reasoning": 0, "cache": {"read": read, "write": 0}});
+        let info =
+            json!({"role": "assistant", "modelID": "m", "tokens": tokens, "summary": summary});
         json!({"info": info, "parts": [{"type": "text", "text": text}]})
     };
     let messages = [
         json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": "look"}]}),
-        reply("one", false),
+        reply(900, 100, "one", false),
         json!({"info": {"role": "user"}, "parts": [{"type": "compaction", "auto": true}]}),
-        reply("S", true),
-        reply("two", false),
+        reply(50, 1000, "S", true),
+        reply(200, 100, "two", false),
     ];
     let conversation = read(
         "opencode.json",
         &json!({"info": {"id": "s"}, "messages": messages}).to_string(),
     );
     let compaction = &conversation.recorded[0];
-    assert_eq!(compaction.message, 2);
+    assert_eq!(conversation.steps.len(), 3, "the request was billed");
+    assert_eq!(
+        (compaction.message, compaction.step, compaction.tokens_after),
+        (2, 2, Some(300))
+    );
     assert_eq!(compaction.summary.as_deref(), Some("S"));
 }
 

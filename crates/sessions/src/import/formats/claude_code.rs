@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::blocks::{blocks_of, say_user};
 use super::super::content::{
-    first_at, input_of, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of,
+    first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of,
+    usage_of,
 };
 use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
@@ -187,6 +189,29 @@ fn note_metadata(record: &Value, draft: &mut ConversationDraft) {
     }
 }
 
+/// Counts the requests of the message `id`. Where the API itself called a tool in between, they are listed one by one, and
+/// the usage is their sum; requests to an advisor are another conversation.
+fn count_requests(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+    let requests = list_of(usage, "iterations")
+        .iter()
+        .filter(|request| str_of(request, "type") == "message");
+    let requests: Vec<&Value> = requests.collect();
+    match requests.as_slice() {
+        [] | [_] => draft.count_request_of(id, usage_of(usage), time),
+        several => {
+            // The first has the key of the message: an earlier record may have counted it without the others.
+            for (number, request) in several.iter().enumerate() {
+                let key = if number == 0 {
+                    id.to_owned()
+                } else {
+                    format!("{id} {number}")
+                };
+                draft.count_request_of(&key, usage_of(request), time);
+            }
+        }
+    }
+}
+
 fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
     let model = str_of(message, "model");
@@ -200,11 +225,8 @@ fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let id = [str_of(message, "id"), str_of(record, "uuid")]
         .into_iter()
         .find(|id| !id.is_empty());
-    if let Some(usage) = message.get("usage") {
-        // Where the API itself called a tool in between, the usage is the sum of requests that are listed one by one.
-        let mut requests = list_of(usage, "iterations").iter();
-        let first = requests.find(|request| str_of(request, "type") == "message");
-        draft.note_request(input_of(first.unwrap_or(usage)));
+    if let Some((usage, id)) = message.get("usage").zip(id) {
+        count_requests(usage, id, time_of(record), draft);
     }
     match id {
         Some(id) => draft.add_piece(id, &blocks.text, blocks.calls),

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::super::blocks::{CALL_IDS, call_of, output_of};
 use super::super::content::{
-    arguments, content_of, first_at, list_of, non_empty, str_at, str_of, time_of, tokens_at,
+    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, time_of,
+    tokens_at, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -101,7 +102,7 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
         }
         "event_msg" => {
             if let Some(info) = payload.get("info") {
-                items.note_request(info, draft);
+                items.count_tokens(info, time_of(record), draft);
             }
             read_event(str_of(payload, "type"), draft);
         }
@@ -132,16 +133,29 @@ pub(super) struct CodexItems {
     calls: Vec<ToolCall>,
     /// The size of the newest request, as far as the log reports it.
     context_tokens: Option<u64>,
+    /// All tokens of the session so far, as it was last reported.
+    session_tokens: Option<u64>,
 }
 
 impl CodexItems {
-    /// Notes the size of the newest request.
-    fn note_request(&mut self, info: &Value, draft: &mut ConversationDraft) {
+    /// Counts the tokens of the newest request. They are reported again when limits change; then their total is the
+    /// same.
+    fn count_tokens(
+        &mut self,
+        info: &Value,
+        time: Option<Timestamp>,
+        draft: &mut ConversationDraft,
+    ) {
         let Some(input) = tokens_at(info, "/last_token_usage/input_tokens") else {
             return;
         };
         self.context_tokens = Some(input.0).filter(|tokens| *tokens > 0);
-        draft.note_request(Some(input));
+        let total = number_at(info, "/total_token_usage/total_tokens");
+        if total.is_none() || total != self.session_tokens {
+            let usage = info.get("last_token_usage").unwrap_or(&Value::Null);
+            draft.count_request(usage_of(usage), time);
+        }
+        self.session_tokens = total;
     }
 
     /// Reads one item. Call [`CodexItems::flush`] after the last.

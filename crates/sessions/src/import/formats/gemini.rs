@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::super::blocks::{call_of, message_blocks, output_of, read_message};
-use super::super::content::{content_of, list_of, result_text, str_of};
+use super::super::content::{content_of, list_of, result_text, str_of, time_of, usage_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -158,6 +158,9 @@ fn write_message(message: &Value, draft: &mut ConversationDraft) {
 
 fn read_reply(message: &Value, draft: &mut ConversationDraft) {
     draft.set_model(str_of(message, "model"));
+    if let Some(tokens) = message.get("tokens") {
+        draft.count_request(usage_of(tokens), time_of(message));
+    }
     let text = content_of(message, draft);
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for call in list_of(message, "toolCalls") {

@@ -1,9 +1,10 @@
 //! `opencode export`: messages with parts, where a tool part is a call and its result in one.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of,
+    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -29,7 +30,15 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         return read_user(parts, draft);
     }
     draft.set_model(str_of(info, "modelID"));
+    if let Some(tokens) = info.get("tokens") {
+        let millisecond = info.pointer("/time/completed").and_then(Value::as_i64);
+        draft.count_request(
+            usage_of(tokens),
+            millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()),
+        );
+    }
     if is_true(info, "summary") {
+        draft.note_request_of_compaction();
         let texts: Vec<&str> = parts
             .iter()
             .map(|part| str_of(part, "text"))

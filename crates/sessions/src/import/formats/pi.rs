@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::super::blocks::read_message;
-use super::super::content::{input_of, is_true, number_at, str_of};
+use super::super::content::{is_true, number_at, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -18,6 +18,7 @@ use crate::transcript::Role;
 const PI: Table = Table {
     kind: &["/type"],
     model: &["/modelId", "/model", "/message/model"],
+    usage: &["/message/usage"],
     side: &[],
     rows: &[
         ("message", Hook(message)),
@@ -123,7 +124,6 @@ impl PiTree {
 
 fn message(record: &Value, draft: &mut ConversationDraft) {
     let message = record.get("message").unwrap_or(&Value::Null);
-    draft.note_request(message.get("usage").and_then(input_of));
     match str_of(message, "role") {
         "bashExecution" if is_true(message, "excludeFromContext") => {
             draft.count(DropReason::Injected(

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::super::blocks::{call_of, output_of, read_message, result_of};
-use super::super::content::{first_at, list_of, non_empty, number_at, str_at, str_of};
+use super::super::content::{
+    first_at, list_of, non_empty, number_at, str_at, str_of, time_of, usage_of,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::{CallResult, ConversationDraft};
 use super::super::source::Records;
@@ -20,6 +22,8 @@ pub(super) struct Table {
     pub(super) rows: &'static [(&'static str, Row)],
     /// Where a record names the model.
     pub(super) model: &'static [&'static str],
+    /// Where a record counts the tokens of a request.
+    pub(super) usage: &'static [&'static str],
     /// Where a record names the sub-agent that it belongs to.
     pub(super) side: &'static [&'static str],
 }
@@ -86,6 +90,10 @@ impl Table {
             return draft.count_unknown(kind);
         };
         draft.set_model(first_at(record, self.model));
+        let usage = self.usage.iter().find_map(|place| record.pointer(place));
+        if let Some(usage) = usage.filter(|usage| usage.is_object()) {
+            draft.count_request(usage_of(usage), time_of(record));
+        }
         row.read(&kind, record, draft);
     }
 }
@@ -124,6 +132,7 @@ impl Row {
 pub(super) const COPILOT_CLI: Table = Table {
     kind: &["/type"],
     model: &["/data/newModel", "/data/selectedModel"],
+    usage: &[],
     side: &["/data/parentToolCallId", "/agentId", "/data/agentId"],
     rows: &[
         ("system.message", Says(Role::System, &["/data/content"])),
@@ -162,6 +171,7 @@ fn copilot_compaction(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const GEMINI_STREAM: Table = Table {
     kind: &["/type", "/role"],
     model: &["/model"],
+    usage: &[],
     side: &[],
     rows: &[
         ("message user", Says(Role::User, &["/content"])),
@@ -178,6 +188,7 @@ pub(super) const GEMINI_STREAM: Table = Table {
 pub(super) const CODEX_EXEC: Table = Table {
     kind: &["/type", "/item/type"],
     model: &[],
+    usage: &["/usage"],
     side: &[],
     rows: &[
         (
@@ -241,6 +252,7 @@ fn files_changed(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const QWEN_CODE: Table = Table {
     kind: &["/type", "/subtype"],
     model: &["/model"],
+    usage: &["/usageMetadata"],
     side: &["/agentId"],
     rows: &[
         ("user", Message("/message", "user")),
@@ -263,6 +275,7 @@ pub(super) const QWEN_CODE: Table = Table {
 pub(super) const CURSOR: Table = Table {
     kind: &["/type", "/subtype"],
     model: &["/model"],
+    usage: &[],
     side: &[],
     rows: &[
         ("user", Message("/message", "user")),
@@ -315,6 +328,7 @@ fn cursor_call(record: &Value, draft: &mut ConversationDraft) {
 pub(super) const KIMI_WIRE: Table = Table {
     kind: &["/message/type"],
     model: &[],
+    usage: &[],
     side: &[],
     rows: &[
         ("TurnBegin", Hook(kimi_turn)),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::blocks;
 use super::super::blocks::{Speaker, add_blocks, message_blocks, result_of};
 use super::super::content::{
-    content_of, first_at, is_true, list_at, list_of, str_at, str_of, text_of,
+    content_of, first_at, is_true, list_at, list_of, str_at, str_of, text_of, time_of, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -270,6 +270,9 @@ fn read_atif_step(step: &Value, draft: &mut ConversationDraft) {
         return draft.count_unknown(format!("step of `{source}`"));
     };
     draft.set_model(str_of(step, "model_name"));
+    if let Some(metrics) = step.get("metrics") {
+        draft.count_request(usage_of(metrics), time_of(step));
+    }
     let blocks = message_blocks(step, draft);
     let is_frame = blocks.text.trim().is_empty() && blocks.calls.is_empty();
     if !is_frame || results.is_empty() {
