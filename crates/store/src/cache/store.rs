@@ -30,7 +30,7 @@ use super::packs::frame::{self, EncodedBody, FrameHeader, KeyPrefix, key_prefix}
 use super::packs::frame::{BatchNonce, BatchStep, StepLog};
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
-use super::writing::writer::{WriteRequest, WriterThread};
+use super::writing::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::files::make_files_private;
 use base::lock::FileLock;

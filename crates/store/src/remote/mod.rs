@@ -9,16 +9,15 @@
 //! not verify is a miss; every call is limited in bytes and seconds; a remote that fails causes one warning and ends no
 //! run. Whoever may write to the remote is trusted, as far as an optional key does not say otherwise.
 
-mod entries;
 mod folder;
 #[cfg(feature = "object-stores")]
 mod object_store;
 mod settings;
 mod shared;
 
-pub use entries::RemoteEntries;
 pub use settings::RemoteUrl;
 pub use settings::{DeclaredRemote, GivenRemote, RemoteKey, RemoteMode, RemoteSettings};
+pub use shared::RemoteEntries;
 pub use shared::{Exchanged, Found, SharedCache};
 
 use std::fmt;
