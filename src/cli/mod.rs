@@ -2,7 +2,6 @@
 
 mod args;
 mod changes;
-mod command_list;
 mod commands;
 mod failure;
 mod findings;
@@ -11,7 +10,6 @@ mod interrupts;
 mod project;
 mod remote;
 mod screen;
-mod stop_reasons;
 mod terminal;
 mod usage;
 

@@ -1,18 +1,19 @@
 //! Shows an evaluation while it goes on: progress, the events that deserve a line of their own, and the hosts and programs
-//! that a project uses. It also lets Ctrl-C stop the work.
+//! that a project uses; at its end, what failed, why it ended early, and what waits for a later run. It also lets Ctrl-C stop
+//! the work.
 
 use tokio::sync::watch;
 
+use crate::cli::failure::{budget_message, remedy_for_cache};
 use crate::cli::findings::render_some;
 use crate::cli::format::{count, money};
 use crate::cli::interrupts::Interrupts;
-use crate::cli::stop_reasons::print_stop_reasons;
 use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::evaluation::{Event, PartOfRun, RunTotals, Started};
+use crate::evaluation::{Ended, Event, PartOfRun, RunTotals, Started};
 use crate::pipeline::{ExternalAccess, Problems};
-use crate::plan::CostEstimate;
+use crate::plan::{CostEstimate, FailedAction};
 use crate::results::Label;
-use crate::scheduler::StopRequest;
+use crate::scheduler::{OpenBatchNote, StopRequest, UntestedJudge};
 use store::remote::Exchanged;
 
 /// Draws the events of one evaluation.
@@ -200,4 +201,157 @@ pub(crate) fn part_line(part: &PartOfRun) -> String {
         ),
         chains => format!("Part {number}: {chains} of {all} chains (a method on a fixture)."),
     }
+}
+
+/// Prints why a run ended early, if it did, and what waits for a later run.
+pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
+    let Ended {
+        run,
+        totals,
+        allow_weak_judge,
+        ..
+    } = ended;
+    run.untested
+        .iter()
+        .for_each(|judge| warn_stopped(console, &untested(judge, *allow_weak_judge)));
+    if !run.unaccounted.is_empty() {
+        warn_stopped(
+            console,
+            &format!(
+                "only {} were accounted for; this is a bug in compeval, please report it",
+                run.unaccounted.join(", ")
+            ),
+        );
+    }
+    if let Some(reached) = run.budget.map(budget_message) {
+        warn_stopped(console, &reached);
+    }
+    if !run.weak_judges.is_empty() {
+        print_weak_judges(&run.weak_judges, totals, *allow_weak_judge, console);
+    }
+    // Where weak judges end the run, their failed checks are the reason.
+    if *allow_weak_judge || run.weak_judges.is_empty() {
+        run.given_up
+            .iter()
+            .for_each(|why| warn_stopped(console, why));
+    }
+    if let Some(broken) = &run.broken {
+        let remedy = remedy_for_cache(broken);
+        let why = remedy.map_or_else(|| broken.clone(), |remedy| format!("{broken}; {remedy}"));
+        warn_stopped(console, &why);
+    }
+    if run.interrupted {
+        warn_stopped(console, interrupted(ended.refreshes));
+    }
+    if !run.batches.is_empty() {
+        print_batches(&run.batches, console);
+    }
+}
+
+fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool) -> String {
+    let grades = if allow_weak_judge {
+        "its grades may be meaningless"
+    } else {
+        "it was not used"
+    };
+    format!("the self-test of judge {judge} did not complete, so {grades}: {why}")
+}
+
+/// What becomes of a run that was interrupted, and of its refresh.
+fn interrupted(refreshes: bool) -> &'static str {
+    match refreshes {
+        true => {
+            "interrupted; finished work is saved, and the next run with --refresh continues from there; \
+             without --refresh, it takes the rest from the cache as it was"
+        }
+        false => "interrupted; finished work is saved, and the next run continues from there",
+    }
+}
+
+fn warn_stopped(console: &Console, why: &str) {
+    console.eprint(&console.labelled_prose(TextStyle::Warning, "stopped:", why));
+}
+
+/// Prints which batches are open, and how far they are.
+fn print_batches(batches: &[OpenBatchNote], console: &Console) {
+    let requests: usize = batches.iter().map(|batch| batch.lines).sum();
+    let (batches_are, requests) = (
+        match batches.len() {
+            1 => "1 open batch".to_owned(),
+            many => format!("{many} open batches"),
+        },
+        count(requests, "request"),
+    );
+    let text = format!(
+        "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)"
+    );
+    console.warn("waiting:", text);
+    for OpenBatchNote {
+        nonce, lines, note, ..
+    } in batches
+    {
+        console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, "request")));
+    }
+}
+
+/// Prints which judges failed their self-test, and in which checks.
+fn print_weak_judges(judges: &[String], totals: &RunTotals, is_allowed: bool, console: &Console) {
+    let names = judges.join(", ");
+    let text = format!("judge failed its self-test: {names} (`compeval judge selftest` shows how)");
+    let (mark, then) = match is_allowed {
+        true => ("warning:", "its grades may be meaningless"),
+        false => (
+            "stopped:",
+            "--allow-weak-judge continues anyway; --judge-model lexical grades by rules and shows what needs no judge: \
+                 facts kept, answered facts, overclaims",
+        ),
+    };
+    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, format!("{text}; {then}")));
+    for judge in judges {
+        let verdict = totals.verdicts.get(judge);
+        for weakness in verdict.iter().flat_map(|verdict| &verdict.failures) {
+            console.eprint(&console.error_prose(&format!("  {judge}: {weakness}")));
+        }
+    }
+}
+
+/// The first failure with a cause, and the number of further ones.
+type Cause<'f> = (&'f FailedAction, usize);
+
+/// Groups failures by message and hint, in the order of the first of each group.
+fn causes(failures: &[FailedAction]) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    for failure in failures {
+        let known = causes
+            .iter_mut()
+            .find(|(first, _)| (&first.message, &first.hint) == (&failure.message, &failure.hint));
+        match known {
+            Some((_, others)) => *others += 1,
+            None => causes.push((failure, 0)),
+        }
+    }
+    causes
+}
+
+/// Prints the first `shown` causes. Returns the number of failures with other causes.
+pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &Console) -> usize {
+    let causes = causes(failures);
+    let (printed, left) = causes.split_at(shown.min(causes.len()));
+    for (failure, alike) in printed {
+        let hint = failure
+            .hint
+            .as_deref()
+            .map(|hint| format!(" ({hint})"))
+            .unwrap_or_default();
+        let more = if *alike > 0 {
+            format!(" (and {alike} more)")
+        } else {
+            String::new()
+        };
+        console.error(
+            "failed:",
+            format!("{}{more}: {}{hint}", failure.place, failure.message),
+        );
+    }
+    left.iter().map(|(_, alike)| 1 + alike).sum()
 }

@@ -4,7 +4,6 @@
 //! with its position in the file; nothing here reads an environment variable by itself.
 //! Deliberately absent: network, cache, and what a strategy does.
 
-mod excerpt;
 mod matrix;
 mod model;
 mod problem;
@@ -21,7 +20,6 @@ mod fixtures;
 mod methods;
 mod open;
 mod paths;
-mod planted;
 mod programs;
 mod schema;
 mod select;

@@ -13,11 +13,10 @@ use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
 use super::paths::{self, declared_remote};
-use super::planted::{self, Items};
 use super::problem::{Problem, Problems, Severity};
 use super::providers::{Environment, Providers};
 use super::select::{self, MatrixSelection, Overrides, is_wanted, report_unknown};
-use super::settings;
+use super::settings::{self, Items};
 use super::sources::SourceReader;
 use super::stages;
 use super::validation::{ValidationContext, inserts, missing_variable};
@@ -160,7 +159,7 @@ impl ProjectLoader<'_> {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
         if let Some(items) = &items {
-            planted::plant_all(items, &mut fixtures, &mut problems);
+            settings::plant_all(items, &mut fixtures, &mut problems);
         }
         let mut missing_keys = Problems(missing_keys.into_values().collect());
         if self.request.needs_keys {
@@ -264,7 +263,7 @@ impl ProjectLoader<'_> {
         context.check_main_model();
         let rubric = settings::rubric(context, pipeline);
         let prices = settings::prices(context, declared.prices.as_ref());
-        let items = planted::items(
+        let items = settings::planted_items(
             context,
             PlantedTable::of(&declared.planted),
             GateTable::of(&declared.gate),

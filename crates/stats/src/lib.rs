@@ -33,7 +33,6 @@ mod exact;
 mod families;
 mod interval;
 mod pairing;
-mod pairs;
 mod power;
 #[cfg(test)]
 mod properties_tests;
@@ -50,7 +49,7 @@ pub use agreement::{
 pub use center::{
     MissingCounts, RunValues, combined_runs, mean, mean_of, median, run_values, sample_sd,
 };
-pub use components::{Component, Components, NoComponent, components};
+pub use components::{Component, Components, NoComponent, Observation, PairClasses, components};
 pub use exact::{FailureCounts, FailureTest, RiseTest, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
 pub use interval::{
@@ -58,7 +57,6 @@ pub use interval::{
     share_difference,
 };
 pub use pairing::Paired;
-pub use pairs::{Observation, PairClasses};
 pub use power::{DifferenceVariances, SampleSizes};
 pub use ranking::{PairTest, Separation, pair_tests};
 pub use rerun::{NoRerun, Rerun, rerun_interval};

@@ -1,4 +1,5 @@
-//! The commands: each file or folder holds one command with its own arguments. The shortest ones are here.
+//! The commands: each file or folder holds one command with its own arguments. The shortest ones are here, and the groups by
+//! purpose in which the help lists all.
 
 mod batch;
 mod cache;
@@ -11,7 +12,6 @@ mod init;
 mod judge;
 mod labels;
 mod observe;
-mod ping;
 mod plan;
 mod planted;
 mod probes;
@@ -20,22 +20,16 @@ mod run;
 mod show;
 mod why;
 
-use clap::builder::PossibleValuesParser;
-use clap::{CommandFactory, Parser, Subcommand};
-use serde_json::Value;
+use std::fmt::Write;
 
-use super::args::Common;
-use super::command_list::with_groups;
-use super::failure::{Exit, Failure};
-use super::terminal::Console;
-use crate::pipeline::SCHEMAS;
 use batch::BatchCommand;
 use cache::CacheCommand;
 use cell::ShowArgs;
 use check::CheckArgs;
+use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::{CommandFactory, Parser, Subcommand};
 use compare::CompareArgs;
 use fixture::FixtureCommand;
-use guard::GuardArgs;
 use init::InitArgs;
 use judge::JudgeCommand;
 use labels::LabelsCommand;
@@ -44,6 +38,13 @@ use plan::PlanArgs;
 use probes::ProbesCommand;
 use report::ReportArgs;
 use run::RunArgs;
+use serde_json::Value;
+
+use super::args::Common;
+use super::failure::{Exit, Failure};
+use super::terminal::Console;
+use crate::pipeline::SCHEMAS;
+use guard::GuardArgs;
 
 /// After an agent's history was compressed, can the agent still do its work?
 #[derive(Debug, Parser)]
@@ -239,4 +240,114 @@ fn print_schema(file: &str, console: &Console) -> Result<Exit, Failure> {
         .map(|(_, make)| make);
     console.raw(format!("{:#}\n", make.map_or(Value::Null, |make| make())).as_bytes());
     Ok(Exit::Done)
+}
+
+/// The commands by purpose, in the order in which a newcomer needs them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Start", &["init", "check"]),
+    ("Evaluate", &["plan", "run"]),
+    (
+        "Read results",
+        &["show", "why", "compare", "report", "labels"],
+    ),
+    (
+        "Sessions and probes",
+        &["observe", "guard", "fixture", "probes"],
+    ),
+    ("Judges", &["judge"]),
+    (
+        "Cache and tools",
+        &["cache", "batch", "schema", "completions"],
+    ),
+];
+
+/// Gives the program a help page with its commands in groups.
+fn with_groups(program: clap::Command) -> clap::Command {
+    let page = help_page(&program);
+    program.help_template(page)
+}
+
+fn help_page(program: &clap::Command) -> StyledStr {
+    let styles = program.get_styles();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0);
+    let mut page = StyledStr::new();
+    // Writing to memory cannot fail.
+    let _ = write!(
+        page,
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n"
+    );
+    for (title, names) in GROUPS {
+        let _ = writeln!(page, "\n{header}{title}:{header:#}");
+        for name in names {
+            let about = program
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about)
+                .map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let _ = writeln!(page, "  {literal}{name:<width$}{literal:#}  {about}");
+        }
+    }
+    let _ = write!(
+        page,
+        "\n{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn leaves(command: &clap::Command, path: &str) -> Vec<String> {
+        let below: Vec<&clap::Command> = command
+            .get_subcommands()
+            .filter(|below| below.get_name() != "help")
+            .collect();
+        let name = |below: &clap::Command| format!("{path} {}", below.get_name()).trim().to_owned();
+        match below.is_empty() {
+            true => vec![path.to_owned()],
+            false => below
+                .into_iter()
+                .flat_map(|below| leaves(below, &name(below)))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_and_there_are_few() {
+        let program = Cli::command();
+        let grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        let known: BTreeSet<&str> = program
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(grouped.len(), known.len(), "a command is in two groups");
+        let leaves = leaves(&program, "");
+        assert!(leaves.len() <= 30, "{} commands: {leaves:?}", leaves.len());
+    }
+
+    #[test]
+    fn the_list_of_commands_fits_into_80_columns() {
+        let page = help_page(&Cli::command()).to_string();
+        let long: Vec<&str> = page
+            .lines()
+            .filter(|line| line.chars().count() > 80)
+            .collect();
+        assert_eq!(long, Vec::<&str>::new());
+    }
 }

@@ -2,13 +2,11 @@
 //! screen at a time, where standard output is a terminal.
 
 mod console;
-mod controls;
 mod progress;
 mod progress_model;
 
 pub(super) use crate::report::TextStyle;
-pub(super) use console::{Console, LogWriter};
-pub(super) use controls::own_color;
+pub(super) use console::{Console, LogWriter, own_color};
 pub(super) use progress::Progress;
 
 use std::io::{self, IsTerminal, Write};

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::console::Console;
-use super::controls::visible;
+use super::console::{Console, visible};
 use super::progress_model::ProgressModel;
 use crate::action::StageName;
 use crate::evaluation::{ProgressSnapshot, RunTotals};

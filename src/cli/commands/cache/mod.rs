@@ -3,7 +3,6 @@
 //! `ls` and `verify` are here; each other command has a file. Commands that only read use a snapshot and can run beside a
 //! writer; the others open the store exclusively.
 
-mod diff;
 mod entry;
 mod filter;
 mod prune;
@@ -74,7 +73,7 @@ pub(crate) fn run(
             key,
             other: Some(other),
             ..
-        } => diff::run(
+        } => show::compare(
             &snapshot(&project_paths_of(common)?.cache, console)?,
             key,
             other,

@@ -1,19 +1,30 @@
-//! `compeval judge`: what a judge grades, and whether it can be trusted.
+//! `compeval judge`: what a judge grades, and whether it can be trusted. `judge grade` takes one request of the judge's contract
+//! and prints its grades.
 
 mod agreement;
-mod grade;
 mod selftest;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::json;
 
-use grade::GradeArgs;
-
-use crate::cli::args::{BudgetArgs, Common};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::failure::{Exit, Failure, budget_message, chain};
+use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
+use crate::cli::screen::print_failures;
 use crate::cli::terminal::Console;
+use crate::judge::{
+    self, Case, CaseId, CriterionScore, Dimension, GradingRequest, Score, SelfTest,
+};
+use crate::pipeline::{Pipeline, Problems, SourceFile, list, suggest};
+use crate::plan::selftest_grades;
+use base::files::read_text;
+use selftest::{AskedCases, ask_judges};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JudgeCommand {
@@ -62,7 +73,7 @@ pub(crate) fn run(
     console: &Console,
 ) -> Result<Exit, Failure> {
     match command {
-        JudgeCommand::Grade(args) => grade::run(common, args, console),
+        JudgeCommand::Grade(args) => run_grade(common, args, console),
         JudgeCommand::Selftest {
             judge_model,
             cases,
@@ -86,4 +97,135 @@ pub(crate) fn run(
             (None, None) => Err(Failure::input("no file of human grades is named")),
         },
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradeArgs {
+    /// A JSON object: probe_question, model_response, compacted_context, ground_truth, rubric_criteria; - reads it from
+    /// standard input
+    pub(crate) file: PathBuf,
+    /// The judge, if the project has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) judge: Option<String>,
+    /// Use this model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) judge_model: Option<String>,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+fn run_grade(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exit, Failure> {
+    let request = read_request(common, &args.file)?;
+    let select = SelectArgs {
+        judge_model: args.judge_model.clone(),
+        ..SelectArgs::default()
+    };
+    let opening = ProjectOptions {
+        without_banks: true,
+        ..ProjectOptions::default()
+    };
+    let mut pipeline = open_project(common, &select, opening, console)?;
+    keep_judge(&mut pipeline, args.judge.as_deref())?;
+    require_criteria(&pipeline, &request)?;
+    if request.compacted_context.is_some() && !pipeline.settings.judge_context {
+        console.warn(
+            "not shown:",
+            "`judge_context = false` keeps `compacted_context` from the judge",
+        );
+    }
+    let case = Case::from_request(CaseId("request".to_owned()), request);
+    pipeline.selftest = Arc::new(SelfTest::new(vec![case]));
+    grade(&pipeline, &args.budget, console)
+}
+
+fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure> {
+    let (path, text) = if file == Path::new("-") {
+        let text = io::read_to_string(io::stdin());
+        (
+            "standard input".to_owned(),
+            text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,
+        )
+    } else {
+        let text = read_text(&given(common, file));
+        (
+            file.display().to_string(),
+            text.map_err(|error| Failure::input(chain(&error)))?,
+        )
+    };
+    let source = SourceFile::new(path, text);
+    GradingRequest::read(&source.text)
+        .map_err(|fault| Problems::from_faults([fault], &source).into())
+}
+
+/// Keeps only the judge that grades: the one that is named, or the only one.
+fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failure> {
+    let names: Vec<String> = pipeline
+        .judges
+        .iter()
+        .map(|judge| judge.name.0.to_string())
+        .collect();
+    match named {
+        Some(named) if !names.iter().any(|name| name == named) => {
+            let hint = suggest(named, names.iter().map(String::as_str));
+            return Err(Failure::input(format!("the project has no judge `{named}`")).hinted(hint));
+        }
+        Some(named) => pipeline.judges.retain(|judge| *judge.name.0 == *named),
+        None if names.len() > 1 => {
+            let names = list(names.iter().map(String::as_str));
+            return Err(Failure::input("the project has several judges")
+                .hinted(format!("--judge names one of {names}")));
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(), Failure> {
+    let Err(unknown) = pipeline.rubric.named(&request.rubric_criteria) else {
+        return Ok(());
+    };
+    let known = pipeline
+        .rubric
+        .criteria()
+        .iter()
+        .map(|criterion| &*criterion.id.0);
+    let hint = suggest(&unknown.0, known);
+    Err(Failure::input(format!("the rubric has no criterion `{unknown}`")).hinted(hint))
+}
+
+fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
+    let AskedCases {
+        store,
+        run_log,
+        outcome,
+        ..
+    } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
+    if let Some(grades) = selftest_grades(pipeline, &store).first() {
+        print(pipeline, grades, console);
+        return Ok(Exit::Done);
+    }
+    print_failures(&run_log.totals.failures, usize::MAX, console);
+    if let Some(reached) = outcome.budget {
+        console.eprint(&budget_message(reached));
+    }
+    Ok(match (outcome.interrupted, outcome.budget.is_some()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Budget,
+        (false, false) => Exit::Incomplete,
+    })
+}
+
+/// The reply in the form of the contract, with the scores that follow from it.
+fn print(pipeline: &Pipeline, grades: &[CriterionScore], console: &Console) {
+    let scores = judge::grade(&pipeline.rubric, grades);
+    let dimensions: BTreeMap<Dimension, f64> = scores
+        .iter()
+        .map(|(dimension, score)| (dimension, score.value()))
+        .collect();
+    let document = json!({
+        "criterionResults": grades,
+        "aggregateScore": scores.overall().map(Score::value),
+        "dimensionScores": dimensions,
+    });
+    console.raw(format!("{document:#}\n").as_bytes());
 }

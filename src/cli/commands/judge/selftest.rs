@@ -16,7 +16,7 @@ use crate::cli::project::{
 };
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
-use crate::cli::stop_reasons::print_failures;
+use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{
     EngineOptions, Event, Listening, require_keys, require_prices, run_matrix,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
 use crate::cli::format::{cost, count, probe_type};
 use crate::cli::screen::RunLog;
-use crate::cli::stop_reasons::print_failures;
+use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;

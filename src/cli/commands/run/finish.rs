@@ -5,7 +5,7 @@ use serde_json::json;
 use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, short, short_tokens, with_fields};
-use crate::cli::stop_reasons::print_failures;
+use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::plan::CostEstimate;
 use crate::report::{details, note_count, screen, styled_sections};

@@ -1,0 +1,572 @@
+//! `compeval why`: the chain behind a score: a judged cell, or one that failed, and the actions behind it, as recorded and as the
+//! current project would run them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Value, json};
+
+use crate::action::{ActionKey, CellCoordinate, Place, Stage};
+use crate::cli::args::Common;
+use crate::cli::changes::{known_texts, reason_blocks};
+use crate::cli::commands::cache::{entry_json, input_lines, provenance, snapshot};
+use crate::cli::commands::cell::{
+    CellMatch, MissingCell, SelectedCell, ShowArgs, command_for, find_cell, score_style,
+};
+use crate::cli::commands::show::pipeline_of;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::with_fields;
+use crate::cli::project::project_paths_of;
+use crate::cli::terminal::{Console, TextStyle, page};
+use crate::entries::{EntryLookup, EntryMeta, Refresh};
+use crate::pipeline::{Matrix, Pipeline, ProjectPaths};
+use crate::plan::{
+    Action, FailedAction, FindText, Frontier, PrepareError, Preparer, Reason, StaleCause,
+    TaskOutcome, cached_outcome, difference, reason,
+};
+use crate::report::styled;
+use crate::results::{Manifest, Row};
+use base::locale::{Locale, localized};
+use base::say;
+use sessions::transcript::Point;
+use store::cache::{CacheSnapshot, Lookup, Record};
+
+pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
+    let paths = project_paths_of(common)?;
+    match find_cell(common, &paths.results, args, "why", console)? {
+        CellMatch::One(selected) => {
+            explain(common, &paths, &ExplainedCell::judged(&selected), console)
+        }
+        CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
+            Some(subject) => explain(common, &paths, &subject, console),
+            None => Err(missing.failure()),
+        },
+        CellMatch::Listed => Ok(Exit::Done),
+    }
+}
+
+fn explain(
+    common: &Common,
+    paths: &ProjectPaths,
+    subject: &ExplainedCell<'_>,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let snapshot = snapshot(&paths.cache, console)?;
+    let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
+    if pipeline.is_none() {
+        let why = "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run";
+        console.warn("note:", why);
+    }
+    let (steps, fault) = chain_of(&snapshot, pipeline.as_ref(), subject);
+    if let Some(fault) = fault {
+        let text = format!("the current project cannot make this cell: {fault}");
+        console.warn("note:", text);
+    }
+    let text = known_texts(pipeline.as_ref(), &snapshot);
+    let chain = steps.iter().map(|step| step_json(step, &snapshot, &text));
+    let mut fields = json!({
+        "label": subject.manifest.label,
+        "overall": subject.overall(),
+        "keys": subject.keys,
+        "chain": chain.collect::<Vec<_>>(),
+    });
+    // What failed, where there is no score.
+    if let Some(failure) = subject.failure {
+        fields["failure"] = json!(failure);
+    }
+    let json = with_fields(&subject.place, fields);
+    console.report(&json, || {
+        page(console, &explanation(subject, &steps, &text, console))
+    });
+    Ok(Exit::Done)
+}
+
+/// A state: the word that JSON has, the words that are printed, what differs, and its style.
+fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
+    match state {
+        StepState::Cached => (
+            "cached",
+            localized("cached  (nothing has changed)", "已缓存  （没有变化）"),
+            None,
+            TextStyle::Good,
+        ),
+        StepState::Stale(reason) => (
+            "stale",
+            localized("stale  (it would run again)", "过期  （会重新运行）"),
+            Some(reason),
+            TextStyle::Bad,
+        ),
+        StepState::Superseded(reason) => {
+            let words = localized(
+                "superseded  (changed since; the current version has already run)",
+                "已被取代  （之后有改动；当前版本已运行）",
+            );
+            ("superseded", words, reason.as_ref(), TextStyle::Warning)
+        }
+        StepState::Blocked => (
+            "blocked",
+            localized(
+                "blocked  (waits for a stale action above)",
+                "阻塞  （等待上面过期的动作）",
+            ),
+            None,
+            TextStyle::Warning,
+        ),
+        StepState::Absent => (
+            "absent",
+            localized(
+                "absent  (not in the current project)",
+                "不存在  （不在当前项目中）",
+            ),
+            None,
+            TextStyle::Dim,
+        ),
+    }
+}
+
+fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> Value {
+    let (state, _, reason, _) = describe(&step.state);
+    let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
+    let entry = step.entry.as_ref();
+    json!({
+        "stage": step.place.stage,
+        "point": step.place.point,
+        "key": step.key.map(|key| key.to_string()),
+        "state": state,
+        "why": reason.map(|reason| reason.cause).or(blocked),
+        "changed": reason.map(|reason| reason.words(text)).unwrap_or_default(),
+        "entry": entry.map(|(record, meta)| entry_json(record, meta, snapshot.last_used(record))),
+        "inputs": entry.map(|(_, meta)| meta.inputs.inputs.clone()).unwrap_or_default(),
+    })
+}
+
+fn explanation(
+    subject: &ExplainedCell<'_>,
+    steps: &[ChainStep<'_>],
+    text: FindText<'_>,
+    console: &Console,
+) -> String {
+    let CellCoordinate {
+        fixture,
+        point,
+        method,
+        run,
+        probe,
+        ..
+    } = &subject.place;
+    let probe_told = probe
+        .as_ref()
+        .map(|probe| format!(" · {probe}"))
+        .unwrap_or_default();
+    let place = say!(
+        "{fixture} · point {} · {method} · run {run}{probe_told}",
+        "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
+        point.0
+    );
+    let score = match (subject.overall(), subject.failure) {
+        (Some(score), _) => say!("{score:.2} of 5", "{score:.2}（满分 5）"),
+        (None, Some(failure)) => say!("{} failed", "{} 失败", failure.stage.name()),
+        (None, None) => "–".to_owned(),
+    };
+    let mut lines = vec![
+        format!(
+            "{}   {}",
+            console.paint(TextStyle::Strong, &place),
+            console.paint(score_style(subject.overall()), &score)
+        ),
+        console.paint(
+            TextStyle::Dim,
+            &say!("label {}", "标签 {}", subject.manifest.label),
+        ),
+    ];
+    for step in steps {
+        lines.push(String::new());
+        lines.extend(step_lines(step, &subject.place, text, console));
+    }
+    let next = console.next_line(Locale::printed(), next(subject, steps));
+    lines.push(format!("\n{next}"));
+    lines.join("\n")
+}
+
+/// The command to type next: one that makes what is missing, or shows what is there.
+fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
+    let is_stale = steps
+        .iter()
+        .any(|step| matches!(step.state, StepState::Stale(_)));
+    match subject.row.filter(|_| !is_stale) {
+        Some(row) => command_for("show", row, &subject.manifest.label),
+        None => "compeval plan".to_owned(),
+    }
+}
+
+fn step_lines(
+    step: &ChainStep<'_>,
+    cell: &CellCoordinate,
+    text: FindText<'_>,
+    console: &Console,
+) -> Vec<String> {
+    let (_, state, reason, style) = describe(&step.state);
+    let at = if step.place.point == cell.point.0 {
+        String::new()
+    } else {
+        say!(" at point {}", "，压缩点 {}", step.place.point)
+    };
+    let at = step.place.step.map_or(at.clone(), |step| {
+        say!("{at} step {step}", "{at}，第 {step} 步")
+    });
+    let key = step
+        .key
+        .map_or_else(String::new, |key| format!(" {}", key.0.short()));
+    let mut lines = vec![format!(
+        "{}{}  {}",
+        console.paint(
+            TextStyle::Strong,
+            &format!("{}{at}", step.place.stage.name())
+        ),
+        console.paint(TextStyle::Dim, &key),
+        console.paint(style, state),
+    )];
+    if let Some(reason) = reason {
+        let place = CellCoordinate {
+            point: Point(step.place.point),
+            ..cell.clone()
+        };
+        let blocks = reason_blocks(reason, style, Some(&place), text);
+        let differs = console.styled(&styled(&blocks, usize::MAX));
+        let differs = differs.lines().map(|line| format!("  {line}"));
+        lines.extend(differs.map(|line| line.trim_end().to_owned()));
+    }
+    if let Some(failure) = step.failure {
+        let failed = console.labelled(
+            TextStyle::Bad,
+            localized("failed:", "失败："),
+            failure.message_with_hint(),
+        );
+        lines.push(format!("  {failed}"));
+    }
+    match &step.entry {
+        Some((record, meta)) => {
+            lines.extend(
+                provenance(console, record, meta)
+                    .into_iter()
+                    .map(|line| format!("  {line}")),
+            );
+            lines.extend(
+                input_lines(meta, console)
+                    .into_iter()
+                    .map(|line| format!("  {line}")),
+            );
+        }
+        None if step.failure.is_some() => {}
+        None => lines.push(console.paint(
+            TextStyle::Dim,
+            localized(
+                "  (its entry is no longer in the cache)",
+                "  （其条目已不在缓存中）",
+            ),
+        )),
+    }
+    lines
+}
+
+/// One action of the chain.
+struct ChainStep<'a> {
+    place: ChainPlace,
+    /// The recorded action; `None` if it is no longer known.
+    key: Option<ActionKey>,
+    entry: Option<(Record, EntryMeta)>,
+    state: StepState,
+    /// The failure, if this is the action that failed.
+    failure: Option<&'a FailedAction>,
+}
+
+/// The state of an action in the current project, and what differs from the action that the score depends on.
+enum StepState {
+    /// Unchanged, and its output is cached.
+    Cached,
+    /// It would run.
+    Stale(Reason),
+    /// Its inputs changed, and the new version is cached; what changed is unknown if those of the recorded action are.
+    Superseded(Option<Reason>),
+    /// It waits for a stale action above it.
+    Blocked,
+    /// The current project does not have it.
+    Absent,
+}
+
+/// A place of the chain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ChainPlace {
+    stage: Stage,
+    point: u32,
+    /// The number of the step of an open-book answer, from 2.
+    step: Option<u32>,
+}
+
+/// An action of the current project.
+struct CurrentAction {
+    action: Action,
+    place: Place,
+    /// The key of its output, if that is cached.
+    cached: Option<ActionKey>,
+}
+
+/// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept. Also
+/// returns why the current project cannot make an action of the chain, if it cannot.
+fn chain_of<'a>(
+    snapshot: &CacheSnapshot,
+    pipeline: Option<&Pipeline>,
+    subject: &ExplainedCell<'a>,
+) -> (Vec<ChainStep<'a>>, Option<PrepareError>) {
+    let (now, fault) = pipeline
+        .map(|pipeline| walk(snapshot, pipeline, &subject.place))
+        .unwrap_or_default();
+    let mut steps = Vec::new();
+    let mut is_stale = false;
+    for place in places(pipeline, subject) {
+        let ChainPlace { stage, point, step } = place;
+        let is_own = point == subject.place.point.0;
+        let current = now.get(&place);
+        let recorded = if is_own {
+            subject.key_of(stage, step)
+        } else {
+            None
+        };
+        let key = recorded.or_else(|| latest(snapshot, stage, current?));
+        let record = key.and_then(|key| snapshot.find(&key));
+        let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
+        let state = match pipeline.zip(current) {
+            Some((pipeline, now)) => {
+                let meta = entry.as_ref().map(|(_, meta)| meta);
+                state_of(snapshot, pipeline, now, key, meta)
+            }
+            None if is_stale => StepState::Blocked,
+            None => StepState::Absent,
+        };
+        is_stale |= matches!(state, StepState::Stale(_));
+        let failure = if is_own {
+            subject.failure_in(stage, step)
+        } else {
+            None
+        };
+        steps.push(ChainStep {
+            place,
+            key,
+            entry,
+            state,
+            failure,
+        });
+    }
+    (steps, fault)
+}
+
+/// The places of the chain, in order.
+fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<ChainPlace> {
+    let CellCoordinate {
+        point: cell_point,
+        run,
+        ..
+    } = subject.place;
+    let matrix = pipeline.map(Matrix::new);
+    let chain = matrix
+        .as_ref()
+        .and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
+    let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
+        let keeps_state = matrix.keeps_state(chain.method);
+        let points = matrix.compressions(chain).map(|cell| cell.point.number());
+        points
+            .filter(|point| keeps_state && *point < cell_point)
+            .collect::<Vec<_>>()
+    });
+    let before = before.map(|point| ChainPlace {
+        stage: Stage::Compress,
+        point: point.0,
+        step: None,
+    });
+    let stages = subject.stages().flat_map(|stage| {
+        let steps = if stage == Stage::Answer {
+            subject.answer_steps()
+        } else {
+            vec![None]
+        };
+        steps.into_iter().map(move |step| ChainPlace {
+            stage,
+            point: cell_point.0,
+            step,
+        })
+    });
+    before.chain(stages).collect()
+}
+
+/// The action behind a score if the results do not record it: the last one at its coordinate.
+fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction) -> Option<ActionKey> {
+    now.cached
+        .or_else(|| snapshot.latest(&now.place.digest(stage, now.action.repetition)))
+}
+
+/// Walks the part of the matrix that leads to the cell. Also returns why an action there cannot be made, if so.
+fn walk(
+    snapshot: &CacheSnapshot,
+    pipeline: &Pipeline,
+    cell: &CellCoordinate,
+) -> (HashMap<ChainPlace, CurrentAction>, Option<PrepareError>) {
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    let mut frontier = Frontier::new(&preparer);
+    let (mut found, mut fault, refresh) = (HashMap::new(), None, Refresh::default());
+    while let Some(task) = frontier.next_ready() {
+        let place = task.place(pipeline);
+        let Some(at) = place.cell().filter(|place| leads_to(place, cell)) else {
+            frontier.resolve(&task, TaskOutcome::Unresolved);
+            continue;
+        };
+        let action = match preparer.prepare(&task) {
+            Ok(action) => action,
+            Err(error) => {
+                fault.get_or_insert(error);
+                frontier.resolve(&task, TaskOutcome::Unresolved);
+                continue;
+            }
+        };
+        let output = cached_outcome(snapshot, &preparer, &action, &refresh);
+        let cached = output.as_ref().map(|(_, record)| record.key);
+        let outcome = output.map_or(TaskOutcome::Unresolved, |(outcome, _)| outcome);
+        frontier.resolve(&task, outcome);
+        let of_chain = ChainPlace {
+            stage: action.stage,
+            point: at.point.0,
+            step: at.step,
+        };
+        let current = CurrentAction {
+            place,
+            action,
+            cached,
+        };
+        found.insert(of_chain, current);
+    }
+    (found, fault)
+}
+
+/// Whether a cell depends on what is at `place`.
+fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
+    place.fixture == cell.fixture
+        && place.method == cell.method
+        && place.run == cell.run
+        && place.variant == cell.variant
+        && place.point <= cell.point
+        && (place.probe.is_none() || place.probe == cell.probe)
+        && (place.answerer.is_none() || place.answerer == cell.answerer)
+        && (place.judge.is_none() || place.judge == cell.judge)
+        && (place.answer_n.is_none() || place.answer_n == cell.answer_n)
+        && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
+}
+
+/// The state of an action, compared with the one that is recorded, whose `meta` may be lost while its output is not.
+fn state_of(
+    snapshot: &CacheSnapshot,
+    pipeline: &Pipeline,
+    now: &CurrentAction,
+    key: Option<ActionKey>,
+    meta: Option<&EntryMeta>,
+) -> StepState {
+    if now.cached.is_some() && key == now.cached {
+        return StepState::Cached;
+    }
+    let changed = meta
+        .filter(|_| key != Some(now.action.key))
+        .map(|old| Reason::from(difference(&old.inputs, &now.action.inputs(pipeline))));
+    if now.cached.is_some() {
+        return StepState::Superseded(changed);
+    }
+    let current = || reason(snapshot, pipeline, &now.action, &Refresh::default());
+    StepState::Stale(changed.unwrap_or_else(current))
+}
+
+/// A cell of a result set.
+struct ExplainedCell<'a> {
+    manifest: &'a Manifest,
+    place: CellCoordinate,
+    /// The actions before the one that answered, for an open-book answer. If it failed, their keys are not recorded.
+    steps: Vec<Option<ActionKey>>,
+    /// The keys of its actions, as far as the results record them.
+    keys: BTreeMap<Stage, ActionKey>,
+    /// The judged row; `None` where nothing was judged.
+    row: Option<&'a Row>,
+    /// What failed, if that is why nothing was judged.
+    failure: Option<&'a FailedAction>,
+}
+
+impl<'a> ExplainedCell<'a> {
+    fn overall(&self) -> Option<f64> {
+        self.row.and_then(|row| row.overall)
+    }
+
+    /// The recorded action of a stage at its point, or of a step towards the answer.
+    fn key_of(&self, stage: Stage, step: Option<u32>) -> Option<ActionKey> {
+        let at = step.map_or(0, |step| step as usize - 1);
+        match self.steps.get(at) {
+            Some(key) if stage == Stage::Answer => *key,
+            _ => self.keys.get(&stage).copied(),
+        }
+    }
+
+    /// The numbers of the steps of the answer, the last of which is the answer itself; `None` for the first.
+    fn answer_steps(&self) -> Vec<Option<u32>> {
+        let later = (2..).take(self.steps.len());
+        std::iter::once(None).chain(later.map(Some)).collect()
+    }
+
+    fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
+        let row = &selected.row;
+        let keys = [
+            (Stage::Compress, row.keys.compress),
+            (Stage::Answer, row.keys.answer),
+            (Stage::Judge, row.keys.judge),
+        ];
+        let steps = row
+            .open_book
+            .iter()
+            .flat_map(|open| &open.steps)
+            .map(|step| Some(step.key))
+            .collect();
+        ExplainedCell {
+            manifest: &selected.manifest,
+            place: row.place(),
+            keys: keys.into(),
+            steps,
+            row: Some(row),
+            failure: None,
+        }
+    }
+
+    /// The cell that failed; `None` where nothing did.
+    fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
+        let failure = missing.failure.as_ref()?;
+        let place = failure.place.recorded_cell()?.clone();
+        let keys = failure.key.map(|key| (failure.stage.stage(), key));
+        let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
+        Some(ExplainedCell {
+            manifest: &missing.manifest,
+            place,
+            keys: keys.into_iter().collect(),
+            steps,
+            row: None,
+            failure: Some(failure),
+        })
+    }
+
+    /// The stages at its point, in order, down to what failed.
+    fn stages(&self) -> impl Iterator<Item = Stage> {
+        let last = self
+            .failure
+            .map_or(Stage::Judge, |failure| failure.stage.stage());
+        [Stage::Compress, Stage::Answer, Stage::Judge]
+            .into_iter()
+            .filter(move |stage| *stage <= last)
+    }
+
+    /// What failed in a stage at its point, or in a step towards the answer.
+    fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
+        self.failure
+            .filter(|failure| failure.stage == stage.into() && self.place.step == step)
+    }
+}
