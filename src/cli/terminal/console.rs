@@ -26,7 +26,7 @@ const UNKNOWN_WIDTH: usize = 100;
 /// A terminal with fewer columns gets shorter lines of lists.
 const NARROW: usize = 90;
 
-/// Standard output and standard error. Only this file, `progress` and `pager` print.
+/// Standard output and standard error. Only this file, `progress` and the pager print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     /// Whether standard output holds only JSON.
