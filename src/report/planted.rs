@@ -200,10 +200,7 @@ fn rules_line(summary: &Summary, tr: &Translation) -> Option<String> {
 
 /// The line in place of figures, where the control voids them; and the kinds that it leaves alone.
 fn void(summary: &Summary, tr: &Translation) -> Option<String> {
-    let why = summary
-        .methods
-        .values()
-        .find_map(|method| method.planted_void.as_ref())?;
+    let why = summary.planted_control.void.as_ref()?;
     Some(tr.pick(
         format!("Planted items show nothing here: {why}. Ask a stronger answerer."),
         format!("植入项在此说明不了什么：{why}。请换更强的作答模型。"),
@@ -212,14 +209,8 @@ fn void(summary: &Summary, tr: &Translation) -> Option<String> {
 
 /// The kinds that even the whole transcript gets wrong too often.
 pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> {
-    let kinds = summary
-        .methods
-        .values()
-        .map(|method| &method.planted_left_alone);
-    let kinds = kinds
-        .into_iter()
-        .find(|kinds| !kinds.is_empty())?
-        .join(", ");
+    let kinds = summary.planted_control.left_alone.iter();
+    let kinds = joined(kinds.map(ToString::to_string), ", ")?;
     Some(tr.pick(
         format!("planted items of these kinds are excluded from all figures, because the whole transcript gets under 75% of them right: {kinds}."),
         format!("以下种类的植入项不计入任何数字，因为完整会话上答对不到 75%：{kinds}。"),

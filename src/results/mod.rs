@@ -28,7 +28,7 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::CellCounts;
-pub use aggregates::planted::PlantedSummary;
+pub use aggregates::planted::{PlantedControl, PlantedSummary};
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::NarrowScaleCause;
 pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NotCompressed};

@@ -58,6 +58,9 @@ pub struct Summary {
     pub probes: usize,
     /// How many probes some methods have and others lack: tables leave them out.
     pub uncommon_probes: usize,
+    /// What the whole transcript shows of planted items; absent where nothing is wrong with them.
+    #[serde(default, skip_serializing_if = "PlantedControl::is_clear")]
+    pub planted_control: PlantedControl,
     /// The methods, in the order of the pipeline.
     pub methods: Ordered<MethodSummary>,
     /// Variance components by dimension, averaged over all methods except ceiling and floor.
@@ -119,12 +122,6 @@ pub struct MethodSummary {
     /// What became of planted items; absent where none were planted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planted: Option<PlantedSummary>,
-    /// Why `planted` has no figures of replies; absent where it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planted_void: Option<String>,
-    /// Kinds whose items are in no figure, because the whole transcript gets them wrong too often.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub planted_left_alone: Vec<String>,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
@@ -279,6 +276,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         overall_dimensions: builder.whole.overall.iter().copied().collect(),
         probes,
         uncommon_probes,
+        planted_control: builder.planted,
         variance_shares: variance_shares(&noise),
         noise,
         methods,
@@ -348,16 +346,6 @@ impl SummaryBuilder<'_> {
             by_length: levels_by_group(&self.groups.by_length, variant),
             economy,
             guard: GuardSummary::new(self.set, &info.name),
-            planted_void: planted.as_ref().and_then(|_| self.planted.void.clone()),
-            planted_left_alone: match &planted {
-                Some(_) => self
-                    .planted
-                    .left_alone
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
-                None => Vec::new(),
-            },
             planted,
             invented: InventedSummary::new(self.set, &info.name),
             compression: compression_cost(&self.points, &info.name),

@@ -87,7 +87,7 @@ fn without_bank_and_judge_the_control_is_right_and_nothing_is_no_knowledge() {
     assert_eq!(share(&summary, "full", "rules_kept"), json!(1.0));
     assert_eq!(share(&summary, "none", "obeyed"), json!(0.5));
     assert_eq!(share(&summary, "none", "forgotten"), json!(1.0));
-    assert!(summary["methods"]["full"].get("planted_void").is_none());
+    assert!(summary.get("planted_control").is_none());
     ended.stdout_says(&[
         "whole transcript: 0 of",
         "forgotten",
@@ -196,9 +196,7 @@ fn the_plan_counts_every_request_and_a_control_that_knows_nothing_voids_the_figu
     project.expect(0, "run --planted --label a --methods full,none");
     assert_eq!(server.count(), 24 + 12);
     let summary = project.result("a", "summary.json");
-    let void = summary["methods"]["none"]["planted_void"]
-        .as_str()
-        .expect("void");
+    let void = summary["planted_control"]["void"].as_str().expect("void");
     assert!(void.contains("significantly under 85%"), "{void}");
     assert_eq!(share(&summary, "none", "obeyed"), Value::Null);
     assert_eq!(share(&summary, "none", "rules_kept"), json!(0.0));
@@ -249,7 +247,7 @@ fn a_reply_out_of_form_fails_by_name_and_never_counts_as_leave() {
                 .iter()
                 .all(|row| row["done"].is_null() && row["said"].is_null())
         );
-        let void = project.result("a", "summary.json")["methods"]["full"]["planted_void"].clone();
+        let void = project.result("a", "summary.json")["planted_control"]["void"].clone();
         assert!(
             void.as_str()
                 .is_some_and(|text| text.contains("the required form")),

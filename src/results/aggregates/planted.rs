@@ -43,8 +43,8 @@ pub struct PlantedSummary {
 }
 
 /// What the whole transcript shows of the answerer, so of what the figures of other methods mean.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PlantedControl {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlantedControl {
     /// Why there are no figures.
     pub void: Option<String>,
     /// Kinds that even the whole transcript gets wrong too often.
@@ -61,6 +61,11 @@ const OF_KIND: f64 = 0.75;
 const ALPHA: f64 = 0.05;
 
 impl PlantedControl {
+    /// Whether all figures of planted items count.
+    pub fn is_clear(&self) -> bool {
+        self.void.is_none() && self.left_alone.is_empty()
+    }
+
     pub(crate) fn new(set: &ResultSet) -> PlantedControl {
         let ceilings = set.design().methods.iter().filter(|info| info.is_ceiling());
         let names: Vec<&str> = ceilings.map(|info| info.name.as_str()).collect();
