@@ -1,14 +1,15 @@
 //! Finds and reads fixtures and their banks, and pairs them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::Located;
+use super::file::tables::FixturePaths;
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};
-use super::sources::{SourceReader, describe_error, shown};
+use super::sources::{Pattern, SourceReader, describe_error, shown};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::{Bank, FindingKind, ParsedBank, check_bank, settle_literal};
@@ -19,6 +20,12 @@ use sessions::references::PATTERNS;
 use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
 
 pub(super) const BANK: &str = ".probes.json";
+
+/// The size of the largest fixture that people still review before they share it, in bytes.
+const FIXTURE_BYTES: usize = 150_000;
+
+/// The same for all fixtures of a project together, in bytes.
+const FIXTURES_BYTES: usize = 500_000;
 
 /// Checks of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +64,7 @@ impl FixtureChecks {
 pub(super) struct FixtureLoader<'a> {
     pub(super) file: &'a SourceFile,
     pub(super) reader: &'a SourceReader,
-    pub(super) fixtures: Option<&'a Located<String>>,
+    pub(super) fixtures: Option<&'a Located<FixturePaths>>,
     pub(super) probes: Option<&'a Located<String>>,
     pub(super) checks: FixtureChecks,
     pub(super) problems: &'a mut Problems,
@@ -77,8 +84,9 @@ impl FixtureLoader<'_> {
         report_unknown("--fixtures", "fixture", wanted, &names, self.problems);
         self.report_orphan_banks(&banks, &names);
         let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
+        let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
-            let fixture = self.read_fixture(name, path);
+            let fixture = self.read_fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, fixture) if self.checks.without_banks => {
                     loaded
@@ -102,12 +110,27 @@ impl FixtureLoader<'_> {
                 (Some(_), None) => {}
             }
         }
+        // A run is not a review: there the sizes would be news at each start.
+        if self.checks.strict {
+            self.check_sizes(&sizes);
+        }
         (loaded, left_out)
     }
 
     /// The fixture files by stem.
     pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
-        let paths = self.find_fixtures();
+        let paths = match self.fixtures {
+            Some(Located {
+                value: FixturePaths::Globs(globs),
+                ..
+            }) => self.find_matches(globs),
+            Some(Located {
+                value: FixturePaths::Folder(folder),
+                place,
+                ..
+            }) => self.find_in_folder(folder, Some(place.clone())),
+            None => self.find_in_folder("fixtures", None),
+        };
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
             let stem = stem(&path);
@@ -128,14 +151,39 @@ impl FixtureLoader<'_> {
         files
     }
 
-    fn find_fixtures(&mut self) -> Vec<String> {
-        let folder = self.fixtures.map_or("fixtures", |folder| &folder.value);
-        if self.reader.folder().join(folder).is_dir() {
+    fn find_matches(&mut self, globs: &[Located<String>]) -> Vec<String> {
+        let mut paths = Vec::new();
+        for glob in globs {
+            let pattern = match Pattern::new(&glob.value) {
+                Ok(pattern) => pattern,
+                Err(why) => {
+                    self.problems
+                        .push(Problem::error(why).at(self.file, glob.place.clone()));
+                    continue;
+                }
+            };
+            let files = pattern.entries(self.reader.folder());
+            if files.is_empty() {
+                let message = format!("no file matches `{}`", glob.value);
+                self.problems
+                    .push(Problem::error(message).at(self.file, glob.place.clone()));
+            }
+            paths.extend(files);
+        }
+        paths
+    }
+
+    fn find_in_folder(
+        &mut self,
+        folder: &str,
+        place: Option<std::ops::Range<usize>>,
+    ) -> Vec<String> {
+        let path = self.reader.folder().join(folder);
+        if path.is_dir() {
             return self.json_files(folder);
         }
         let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
         let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
-        let place = self.fixtures.map(|folder| folder.place.clone());
         self.problems.push(problem.at_known(self.file, place));
         Vec::new()
     }
@@ -181,25 +229,50 @@ impl FixtureLoader<'_> {
         files
     }
 
-    /// Reports banks whose fixture does not exist.
+    /// Reports banks whose fixture does not exist. A fixture that exists without being matched by a glob is not
+    /// missing.
     fn report_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
+        let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
+            Some(FixturePaths::Globs(globs)) => globs
+                .iter()
+                .filter_map(|glob| Pattern::new(&glob.value).ok())
+                .map(|pattern| pattern.base())
+                .collect(),
+            _ => Vec::new(),
+        };
+        let root = self.reader.folder();
         for (name, path) in banks
             .iter()
             .filter(|(name, _)| !names.contains(&name.as_str()))
         {
-            let message =
-                format!("{path} is a bank for the fixture `{name}`, which does not exist");
-            self.problems
-                .push(Problem::error(message).help(suggest(name, names.iter().copied())));
+            if !bases
+                .iter()
+                .any(|base| root.join(base).join(format!("{name}.json")).is_file())
+            {
+                let message =
+                    format!("{path} is a bank for the fixture `{name}`, which does not exist");
+                self.problems
+                    .push(Problem::error(message).help(suggest(name, names.iter().copied())));
+            }
         }
     }
 
-    fn read_fixture(&mut self, name: &str, path: &str) -> Option<(Fixture, Digest)> {
+    fn read_fixture(
+        &mut self,
+        name: &str,
+        path: &str,
+        sizes: &mut Vec<(String, usize)>,
+    ) -> Option<(Fixture, Digest)> {
         let source = self.read("fixture", path)?;
+        let size = source.text.len();
         let parsed = ParsedFixture::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
             .ok()?;
         let mut fixture = parsed.fixture;
+        // Where someone wrote down in words how it was made, people have reviewed it.
+        if !fixture.notes.is_string() {
+            sizes.push((path.to_owned(), size));
+        }
         if let Some(spans) = self.checks.spans {
             fixture.points = ends_of_spans(
                 &fixture.messages,
@@ -265,6 +338,29 @@ impl FixtureLoader<'_> {
             (path, file),
             (bank_path, source.digest),
         ))
+    }
+
+    /// Warns of fixtures that are too large for people to review.
+    fn check_sizes(&mut self, sizes: &[(String, usize)]) {
+        for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
+            let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
+            self.warn_large(format!(
+                "{path} has {size} KB, more than people review: {limit} KB"
+            ));
+        }
+        let total: usize = sizes.iter().map(|(_, size)| size).sum();
+        if total > FIXTURES_BYTES {
+            let (total, limit) = (total / 1000, FIXTURES_BYTES / 1000);
+            self.warn_large(format!(
+                "the fixtures have {total} KB together, more than people review: {limit} KB"
+            ));
+        }
+    }
+
+    fn warn_large(&mut self, message: String) {
+        let help = "a shorter stretch of the session may do: `compeval fixture import --max-tokens N`; `compeval fixture scrub` cuts \
+             long tool outputs that are still whole";
+        self.problems.push(Problem::warning(message).help(help));
     }
 
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {

@@ -37,7 +37,7 @@ pub struct OpenRequest {
     /// Values from the command line that replace declared ones.
     pub overrides: Overrides,
     /// Whether a fact that the question gives away, or that the verbatim tail shows, is an error (`check`) and not a
-    /// warning (`run`).
+    /// warning (`run`), and whether there is a warning of fixtures that are too large for people to review (`check`).
     pub strict: bool,
     /// `--allow-unproven`: a fact that occurs nowhere is a warning.
     pub allow_unproven: bool,

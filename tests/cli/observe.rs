@@ -752,7 +752,7 @@ fn billed() -> String {
 
 #[test]
 fn economics_say_the_bill_and_what_a_compaction_made_the_provider_process_again() {
-    let project = Project::bare();
+    let project = Project::offline();
     project.write("log.jsonl", &billed());
     let ended = project.expect(0, "observe log.jsonl --economics");
     ended.says(&[

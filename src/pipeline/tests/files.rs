@@ -106,6 +106,32 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
     ");
 }
 
+#[test]
+fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
+    let other = FIXTURE.replace("\"tiny\"", "\"other\"");
+    let project = |globs: &str| {
+        Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other)
+    };
+    // The bank of `tiny` is not a stray, though only `other` is chosen: its fixture exists.
+    let opened = project("[\"fixtures/o*.json\"]")
+        .file("probes/other.probes.json", &BANK.replace("tiny", "other"))
+        .opened();
+    assert_eq!(
+        opened
+            .pipeline
+            .fixtures
+            .iter()
+            .map(|f| f.path.as_str())
+            .collect::<Vec<_>>(),
+        ["fixtures/other.json"]
+    );
+    let listed = project("[\"fixtures/o*.json\", \"fixture/*.json\"]").listed();
+    assert_eq!(
+        listed,
+        "pipeline.toml:2:33: no file matches `fixture/*.json`"
+    );
+}
+
 fn program(keys: &str) -> Project {
     let strategy =
         format!("strategy = \"command\"\ncommand = [\"python3\", \"tools/c.py\"]\n{keys}");
@@ -200,4 +226,35 @@ fn a_fact_given_away_is_a_warning_of_run_and_an_error_of_check() {
         strict.iter().any(|message| message.contains("9090")),
         "{strict:?}"
     );
+}
+
+#[test]
+fn fixtures_too_large_to_review_are_a_warning_of_check_alone() {
+    let large = |name: &str, lines: usize| {
+        FIXTURE
+            .replace("Noted: 8080.", &"Noted: 8080. ".repeat(lines))
+            .replace("\"tiny\"", &format!("\"{name}\""))
+    };
+    let sizes = |opened: &crate::pipeline::Opened| -> Vec<String> {
+        let messages = warnings_of(opened)
+            .0
+            .into_iter()
+            .map(|problem| problem.message().to_owned());
+        messages.filter(|message| message.contains(" KB")).collect()
+    };
+    let mut project = Project::new(STAGES).file("fixtures/tiny.json", &large("tiny", 12_000));
+    project.request.strict = true;
+    let of_one = "fixtures/tiny.json has 156 KB, more than people review: 150 KB";
+    assert_eq!(sizes(&project.opened()), [of_one]);
+    for name in ["tinya", "tinyb", "tinyc"] {
+        project = project.file(&format!("fixtures/{name}.json"), &large(name, 9_000));
+        project = project.file(
+            &format!("probes/{name}.probes.json"),
+            &BANK.replace("\"tiny\"", &format!("\"{name}\"")),
+        );
+    }
+    let of_all = "the fixtures have 508 KB together, more than people review: 500 KB";
+    assert_eq!(sizes(&project.opened()), [of_one, of_all]);
+    let of_run = project.asking(|request| request.strict = false);
+    assert_eq!(sizes(&of_run.opened()), Vec::<String>::new());
 }

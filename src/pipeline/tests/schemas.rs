@@ -177,7 +177,7 @@ fn what_the_schema_of_the_pipeline_refuses_the_reader_refuses() {
         ("runs = 2", "rubric_scope = \"some\""),
         ("runs = 2", "judge_context = \"yes\""),
         ("runs = 2", "fixtures = 3"),
-        ("runs = 2", "fixtures = [\"fixtures\"]"),
+        ("runs = 2", "fixtures = [1]"),
         ("runs = 2", "[pipelines]"),
         (
             "runs = 2",
