@@ -755,7 +755,7 @@ fn economics_say_the_bill_and_what_a_compaction_made_the_provider_process_again(
     let project = Project::offline();
     project.write("log.jsonl", &billed());
     let ended = project.expect(0, "observe log.jsonl --economics");
-    ended.says(&[
+    ended.stdout_says(&[
         "1 session, 3 requests: $0.66 at list prices",
         "The worst 1 of 1 recorded compactions made the provider process 8,010 tokens again ($0.05)",
     ]);
@@ -776,13 +776,13 @@ fn economics_say_the_bill_and_what_a_compaction_made_the_provider_process_again(
     );
     project
         .expect(0, "observe log.jsonl --economics")
-        .says(&["left out: log: no price is known for `nobody-knows`"]);
+        .stdout_says(&["left out: log: no price is known for `nobody-knows`"]);
     project
         .expect(
             0,
             "observe log.jsonl --economics --price-as claude-opus-4-6",
         )
-        .says(&["1 session, 3 requests: $0.66 at list prices"]);
+        .stdout_says(&["1 session, 3 requests: $0.66 at list prices"]);
     project
         .expect(2, "observe log.jsonl --economics --price-as x")
         .says(&["expected a model of the price list"]);
