@@ -1,5 +1,5 @@
 //! What differs between the inputs of two actions, as a person would say it: one comparison for `plan`, `why` and `cache
-//! show`.
+//! show`. Only this file uses the crate `similar`, for the lines of texts.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Outputs in memory. Contexts are read once and shared by the cells that need them; the oldest are evicted, so that
-//! memory stays flat.
+//! Outputs: read from a body, and in memory. Reading is pure and repeated at every use, so a new reading rule costs no
+//! request. Contexts are read once and shared by the cells that need them; the oldest are evicted, so that memory stays
+//! flat.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};

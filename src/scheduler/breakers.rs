@@ -1,4 +1,5 @@
-//! Circuit breakers: after a failure that every further call would repeat, no more calls are sent.
+//! Models that are unavailable. Circuit breakers: after a failure that every further call would repeat, no more calls are
+//! sent. And the queue in front of models: tasks whose model is unavailable are deferred, so that they do not block others.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! The events of a run. Progress bars, log lines, manifest and rows listen to one stream of them.
+//! The events of a run. Progress bars, log lines, manifest and rows listen to one stream of them. Every event is emitted
+//! through `RunStats` and counted on its way, so that what is reported and what is counted cannot differ.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Actions under way, and the tasks that share one.
+//! Actions under way, the tasks that share one, and what the run takes from the remote and puts there.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;

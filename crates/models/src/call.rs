@@ -1,4 +1,4 @@
-//! Calls and replies, the same for every dialect.
+//! Calls, the tools that they declare, and replies, the same for every dialect.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
-//! Submitting: creates batches of requests at the vendor. The requests are uploaded first. The intent is on disk before
-//! the call that creates a batch; that it was created is recorded afterwards.
+//! What is submitted: the requests of a batch, its intent, and the upload. The requests are uploaded first. The intent is
+//! on disk before the call that creates a batch; that it was created is recorded afterwards.
 
 use std::path::PathBuf;
 use std::time::Duration;

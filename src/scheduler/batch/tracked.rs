@@ -1,4 +1,5 @@
-//! What the batch lane keeps: batches that are open, and the outcomes of their lines.
+//! What the batch lane keeps: batches that are open, and the outcomes of their lines. The replies are read like those to
+//! live requests.
 
 use std::time::Duration;
 

@@ -4,6 +4,9 @@
 //! request is not overtaken forever. Two limiters are chained. One belongs to a model: it keeps to the limits that its
 //! limit group learned, and waits while the provider is unavailable. The other belongs to the account: it enforces what
 //! the user allowed.
+//!
+//! How many requests may be in flight grows while the limit is used up and requests succeed, and shrinks once per episode
+//! of overload.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

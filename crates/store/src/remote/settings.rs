@@ -1,4 +1,5 @@
-//! What a command may do with a remote: from flags and environment, and from the pipeline that was checked out.
+//! The URL of a remote, and what a command may do with it: from flags and environment, and from the pipeline that was
+//! checked out.
 //!
 //! A pull request can change the pipeline, but must not choose where transcripts go or come from. So in CI the address and
 //! the mode come only from flags and the environment. Elsewhere the pipeline is the user's own, and flags and environment

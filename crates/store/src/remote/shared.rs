@@ -6,6 +6,14 @@
 //!
 //! In write mode what the run uses is in the remote before anything depends on it. If the remote has another output for
 //! a key, it replaces the local one, so that all machines continue from the same output.
+//!
+//! An object is one entry, named by its key.
+//!
+//! ```text
+//! magic 8 | code 32 | an entry in the frame of packs
+//! ```
+//! The code is a keyed hash of name and entry, or zero where there is no key. What it proves is that somebody with the
+//! key wrote the object; that the entry belongs to its name is known by the inputs that the entry lists.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

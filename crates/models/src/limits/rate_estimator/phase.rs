@@ -1,4 +1,5 @@
-//! The phase of the estimator, and the constants of the control law.
+//! The phases of the estimator and the constants of the control law. In the start the rate grows until a first refusal;
+//! after a refusal probes are sent, one request at a time, until one is not refused.
 
 use std::ops::RangeInclusive;
 
