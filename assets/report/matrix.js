@@ -99,7 +99,9 @@ function cellsSection() {
 function fateLegend() {
   const letters = new Set(cells.facts.join(''));
   const used = Object.keys(FATES).filter((letter) => letters.has(letter));
-  return h('ul', { class: 'legend' }, used.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word))));
+  const flags = [cells.flags ?? 0].flat().reduce((all, one) => all | one, 0);
+  const flag = flags ? h('li', {}, h('span', { class: 'flag' }, '!'), ' ', flagText(flags)) : null;
+  return h('ul', { class: 'legend' }, used.map((letter) => h('li', {}, fateIcon(letter), ' ', t(FATES[letter].word))), flag);
 }
 
 function matrixTable(rows, columns) {
