@@ -423,6 +423,7 @@ fn packs_that_are_gone_are_named_before_anything_is_paid_again() {
     let output = project.run(&["cache", "verify"]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("pack 1 is missing"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
     project.ok(&["run", "--label", "b"]);
 }
 

@@ -218,6 +218,7 @@ fn missing_packs_are_damage_that_is_reported_once() {
             .any(|text| text.contains("pack 1 is missing")),
         "{notices:?}"
     );
+    assert_eq!(store.verify().unwrap().len(), 1);
     assert_eq!(store.verify().unwrap(), []);
     store.close().unwrap();
     let store = open(dir.path());

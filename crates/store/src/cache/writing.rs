@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::cache::entry::{FrameLocation, Record};
-use crate::cache::error::{CacheError, IndexFault};
+use crate::cache::error::{CacheError, Damage, IndexFault};
 use crate::cache::index::tree::{ActionTree, CleanState, remove_tree};
 use crate::cache::index::{Index, scan};
 use crate::cache::packs::folder::{FolderKind, Layout};
@@ -45,6 +45,8 @@ pub(crate) struct StoreInner {
     active: Mutex<ActivePack>,
     fault: OnceLock<String>,
     notices: Mutex<Vec<String>>,
+    /// The pack that the flushed tree has and the folder does not, until it is reported.
+    pub(super) lost_pack: Mutex<Option<Damage>>,
     /// Whether anything was written since the last sync.
     pending: AtomicBool,
 }
@@ -71,6 +73,14 @@ impl StoreInner {
             .map_err(CacheError::io("read", &layout.packs()))?;
         let opened = open_tree(&layout, &states);
         let is_flushed = opened.is_ok();
+        let lost_pack = match &opened {
+            Err(RebuildReason::PackLost(id)) => Some(packs.damage_at(
+                *id,
+                0,
+                "it is missing or another one; the next run makes again what was in it",
+            )),
+            _ => None,
+        };
         let (index, newest) = match opened {
             Ok(tree) => (Index::of_tree(tree), states.last().copied()),
             Err(reason) => rebuilt(&layout, &packs, &reason, &mut notices)?,
@@ -87,6 +97,7 @@ impl StoreInner {
             active: Mutex::new(active),
             fault: OnceLock::new(),
             notices: Mutex::new(notices),
+            lost_pack: Mutex::new(lost_pack),
             pending: AtomicBool::new(false),
         };
         if !is_flushed {
@@ -332,19 +343,20 @@ enum RebuildReason {
     Killed,
     /// There is none, as in a new cache.
     Missing,
-    /// It is not what was flushed, or the packs are others.
+    /// It has this pack, which is missing or another one.
+    PackLost(u32),
+    /// It is not what was flushed.
     Damaged(String),
 }
 
 /// The tree, if it has all of these packs.
 fn open_tree(layout: &Layout, states: &[PackState]) -> Result<ActionTree, RebuildReason> {
-    let damaged = |why: &str| Err(RebuildReason::Damaged(why.to_owned()));
     let Some(clean) = CleanState::read(&layout.index()) else {
         return Err(RebuildReason::Missing);
     };
     if clean.packs == states && !states.is_empty() {
         let opened = ActionTree::open_clean(&layout.index(), &clean);
-        return opened.or_else(|fault| damaged(fault.text()));
+        return opened.map_err(|fault| RebuildReason::Damaged(fault.text().to_owned()));
     }
     let is_longer = |known: &PackState| {
         states
@@ -353,7 +365,7 @@ fn open_tree(layout: &Layout, states: &[PackState]) -> Result<ActionTree, Rebuil
     };
     match clean.packs.iter().find(|known| !is_longer(known)) {
         None => Err(RebuildReason::Killed),
-        Some(lost) => damaged(&format!("pack {} is missing or another one", lost.id)),
+        Some(lost) => Err(RebuildReason::PackLost(lost.id)),
     }
 }
 
@@ -370,10 +382,11 @@ fn rebuilt(
     let why = match reason {
         RebuildReason::Killed => None,
         RebuildReason::Missing if entries == 0 && index.damage.is_empty() => None,
-        RebuildReason::Missing => Some("it was missing"),
-        RebuildReason::Damaged(why) => Some(why.as_str()),
+        RebuildReason::Missing => Some("it was missing".to_owned()),
+        RebuildReason::PackLost(id) => Some(format!("pack {id} is missing or another one")),
+        RebuildReason::Damaged(why) => Some(why.clone()),
     };
-    if let Some(why) = why {
+    if let Some(why) = &why {
         notices.push(format!(
             "{root}: the index was rebuilt from the packs, {entries} entries ({why})"
         ));

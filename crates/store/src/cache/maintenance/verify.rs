@@ -2,6 +2,7 @@
 //! that the next run makes their entries again, and the index is made again from the packs.
 
 use std::fs::File;
+use std::sync::PoisonError;
 
 use bytes::Bytes;
 
@@ -28,6 +29,14 @@ pub struct DamageReport {
 }
 
 impl DamageReport {
+    /// A whole pack that is gone: nobody knows any more what was in it.
+    fn of_pack(damage: Damage) -> DamageReport {
+        DamageReport {
+            damage,
+            lost: Vec::new(),
+        }
+    }
+
     fn consequences(&self) -> String {
         match self.lost.len() {
             0 => String::new(),
@@ -88,7 +97,12 @@ pub(crate) fn verify(
     // the index knows entries that cannot be seen in the packs any more
     let known = store.read(Index::records);
     let (mut index, _) = scan(&store.layout, &store.packs)?;
-    let mut reports = Vec::new();
+    let mut lost_pack = store
+        .lost_pack
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let lost_pack = lost_pack.take();
+    let mut reports: Vec<DamageReport> = lost_pack.into_iter().map(DamageReport::of_pack).collect();
     let mut packs: Vec<u32> = Vec::new();
     for range in damaged_ranges(&store.layout, &store.packs)? {
         range.forget_in(&mut index);
