@@ -20,6 +20,7 @@ use crate::probe::Probe;
 use crate::results::{Row, RowSearch};
 use base::redaction::redact_bytes;
 use base::text::{escape_controls, is_shown_escaped};
+use base::threads::each;
 use lexical::facts::{FactFinder, History};
 use sessions::transcript::{MappedFold, Message, Role, estimate_tokens};
 
@@ -379,16 +380,17 @@ fn shown_key(key: &ActionKey) -> String {
     key.to_string().chars().take(KEY_DIGITS).collect()
 }
 
-/// Chunks the texts of `rows`; `matchers` are parallel to them. Each chunk comes with its first cell.
+/// Chunks the texts of `rows` on all processors; `matchers` are parallel to them. Each chunk comes with its first cell.
 pub(super) fn chunk_cells(rows: &[Row], matchers: &[Option<&FactMatcher>]) -> Vec<(usize, String)> {
-    let chunks = groups(rows).into_iter().map(|cells| {
+    let groups = groups(rows);
+    each(groups.len(), |at| {
+        let cells = groups.get(at).cloned().unwrap_or_default();
         let matchers = matchers.get(cells.clone()).unwrap_or_default();
         let rows = rows.get(cells.clone()).unwrap_or_default();
         let texts = rows.iter().zip(matchers);
         let texts = texts.map(|(row, matcher)| CellText::new(row, *matcher));
         (cells.start, chunk(&texts.collect::<Vec<CellText<'_>>>()))
-    });
-    chunks.collect()
+    })
 }
 
 /// Groups consecutive rows; those of a context stay together.
