@@ -2,10 +2,10 @@
 //!
 //! Rules cannot write sentences, so they quote: an answer contains only text of the context, and no fact is invented. Of a
 //! transcript, its outline is searched beside the passages: no single message says which files were created or which
-//! command was the last, and a summary does. A small context is quoted whole. In a larger one, the rank of a passage depends on three things: its BM25 score and that
-//! of its neighbours, since a reason often follows in the next sentence; its speaker, since the user's words matter more
-//! than what a tool printed; and whether it has the kind of thing that the question asks for. Each chosen passage lowers
-//! the weight of its terms, so that every part of a question is served.
+//! command was the last, and a summary does. A small context is quoted whole. In a larger one, the rank of a passage
+//! depends on three things: its BM25 score and that of its neighbours, since a reason often follows in the next sentence;
+//! its speaker, since the user's words matter more than what a tool printed; and whether it has the kind of thing that the
+//! question asks for. Each chosen passage lowers the weight of its terms, so that every part of a question is served.
 //!
 //! Limits: a passage that says the same in other words shares no term and is not found. A passage on the subject that
 //! lacks the answer is quoted all the same, so the rules admit ignorance only if the context is empty, or if it is too
@@ -114,7 +114,9 @@ impl Retriever {
                     None => list.push((index, 1.0)),
                 }
             };
-            each_term(passage.subject, &mut count);
+            if let Origin::Noted(subject) = passage.origin {
+                each_term(subject, &mut count);
+            }
             each_term(&passage.text, &mut count);
             lengths.push(length);
         }
@@ -271,7 +273,7 @@ impl Retriever {
             Origin::Replied => 1.15,
             Origin::Returned => 0.55,
             Origin::Called => 0.5,
-            Origin::Noted => NOTED,
+            Origin::Noted(_) => NOTED,
         };
         // Of two passages on the same thing, the later one is current.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;

@@ -15,8 +15,9 @@ pub(super) enum Origin {
     /// What a tool was called with.
     Called,
     Returned,
-    /// What no message says by itself, but a reader of all messages knows.
-    Noted,
+    /// What no message says by itself, but a reader of all messages knows: with words that say what the text is, which are
+    /// searched but not quoted.
+    Noted(&'static str),
 }
 
 /// A stretch of text that can be quoted by itself.
@@ -24,8 +25,6 @@ pub(super) enum Origin {
 pub(super) struct Passage {
     /// The text, on one line.
     pub(super) text: String,
-    /// Words that say what the text is, searched but not quoted; empty unless it is [`Origin::Noted`].
-    pub(super) subject: &'static str,
     /// Where it comes from.
     pub(super) origin: Origin,
     /// The number of the message or paragraph it is in: neighbours share it.
@@ -55,15 +54,10 @@ struct PassageCollector {
 
 impl PassageCollector {
     fn push(&mut self, origin: Origin, text: &str) {
-        self.push_about("", origin, text);
-    }
-
-    fn push_about(&mut self, subject: &'static str, origin: Origin, text: &str) {
         let text = text.trim();
         if text.chars().any(char::is_alphanumeric) {
             self.passages.push(Passage {
                 text: text.to_owned(),
-                subject,
                 origin,
                 block: self.block,
             });
@@ -102,7 +96,7 @@ impl PassageCollector {
     fn add_outline(&mut self, outline: &SessionOutline) {
         let mut note = |subject, text: &str| {
             self.block += 1;
-            self.push_about(subject, Origin::Noted, text);
+            self.push(Origin::Noted(subject), text);
         };
         for file in &outline.files {
             note(file_subject(file), &file.path);

@@ -241,7 +241,7 @@ impl SessionSteps {
                 .ok_or_else(|| LeftOut::NoPrice(model.to_owned()))?;
             let mut request = TokenBill::default();
             request.add(tokens, rates);
-            bill.add(tokens, rates);
+            bill += request;
             if let Some((message, time)) = self.compactions.get(&at) {
                 let BillItem { tokens, usd } = request.uncached();
                 rewrites.push(Rewrite {
