@@ -134,15 +134,19 @@ fn report_damage(
         console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
+    // Of a pack that is gone nobody knows what was in it.
+    let lost = match lost {
+        0 => String::new(),
+        lost => format!(", {} lost", count(lost, "entry")),
+    };
     let places = count(reports.len() as u64, "damaged place");
     let were = if reports.len() == 1 { "was" } else { "were" };
     let sound = format!("{}, {}", count(entries, "entry"), size(bytes));
     let verdict = match reports.is_empty() {
         true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
-            "{} {were} found and {fate}, {} lost; the rest is intact: {sound}.",
+            "{} {were} found and {fate}{lost}; the rest is intact: {sound}.",
             console.paint(TextStyle::Bad, &places),
-            count(lost, "entry")
         ),
     };
     console.print(&verdict);
