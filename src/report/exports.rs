@@ -118,11 +118,15 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
         .map(regressions)
         .unwrap_or_default();
     let tests = tests(summary, &worse);
-    // No text has these: it is escaped.
-    let [failures, errors, skipped] = ["<failure ", "<error ", SKIPPED].map(|result| {
-        let found = tests.iter().filter(|test| test.contains(result));
-        found.count()
-    });
+    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
+    for (result, _) in &tests {
+        match result {
+            TestResult::Passed => {}
+            TestResult::Skipped => skipped += 1,
+            TestResult::Failure(_) => failures += 1,
+            TestResult::Error(_) => errors += 1,
+        }
+    }
     let counts = format!(
         "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"",
         tests.len()
@@ -132,27 +136,60 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"compeval\" {counts} time=\"{seconds:.3}\">\n  \
          <testsuite name=\"{label}\" {counts} time=\"{seconds:.3}\">\n"
     );
-    xml.extend(tests);
+    xml.extend(tests.into_iter().map(|(_, element)| element));
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
 }
 
-fn tests(summary: &Summary, worse: &[Regression]) -> Vec<String> {
+/// What became of a test.
+enum TestResult {
+    Passed,
+    /// A dimension that was not measured.
+    Skipped,
+    /// It regressed: the reasons.
+    Failure(Vec<String>),
+    /// Cells are missing: which.
+    Error(String),
+}
+
+impl TestResult {
+    /// The result of a test that regressed for these reasons; without any it passed.
+    fn of_regressions(why: Vec<String>) -> TestResult {
+        match why.is_empty() {
+            true => TestResult::Passed,
+            false => TestResult::Failure(why),
+        }
+    }
+
+    fn xml(&self) -> String {
+        match self {
+            TestResult::Passed => String::new(),
+            TestResult::Skipped => "      <skipped/>\n".to_owned(),
+            TestResult::Failure(why) => {
+                let first = escape(why.first().map_or("", String::as_str));
+                let all = escape(&why.join("\n"));
+                format!("      <failure message=\"{first}\" type=\"regression\">{all}</failure>\n")
+            }
+            TestResult::Error(message) => {
+                let message = escape(message);
+                format!("      <error message=\"{message}\" type=\"incomplete\"/>\n")
+            }
+        }
+    }
+}
+
+/// The tests with their elements.
+fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
     let mut tests = Vec::new();
     for (method, measured) in &summary.methods {
-        let overall = overall_result(measured, &why(worse, Some(method), OVERALL));
-        tests.push(element(
-            method,
-            OVERALL,
-            &overall,
-            &score(&measured.overall),
-        ));
+        let overall = overall_result(measured, why(worse, Some(method), OVERALL));
+        tests.push(element(method, OVERALL, overall, &score(&measured.overall)));
         tests.extend(measured.dimensions.iter().map(|(name, level)| {
             let result = match level.median {
-                None => SKIPPED.to_owned(),
-                Some(_) => failure(&why(worse, Some(method), name)),
+                None => TestResult::Skipped,
+                Some(_) => TestResult::of_regressions(why(worse, Some(method), name)),
             };
-            element(method, name, &result, &score(level))
+            element(method, name, result, &score(level))
         }));
     }
     let Some(comparison) = &summary.comparison else {
@@ -165,20 +202,20 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<String> {
             "{} of {} chains failed, {} of {} in {baseline}",
             found.failed, found.chains, found.baseline_failed, found.baseline_chains,
         );
-        let result = failure(&why(worse, Some(method), RELIABILITY));
-        tests.push(element(method, RELIABILITY, &result, &output));
+        let result = TestResult::of_regressions(why(worse, Some(method), RELIABILITY));
+        tests.push(element(method, RELIABILITY, result, &output));
         tests.extend(other_failures(method, worse));
     }
     if comparison.primary.is_some() {
         let output = format!("mean of {} methods against {baseline}", comparison.tested);
-        let result = failure(&why(worse, None, OVERALL));
-        tests.push(element("all methods", OVERALL, &result, &output));
+        let result = TestResult::of_regressions(why(worse, None, OVERALL));
+        tests.push(element("all methods", OVERALL, result, &output));
     }
     tests
 }
 
 /// The regressions of a method that are neither of a score nor of its failures, as that of a constraint.
-fn other_failures(method: &str, worse: &[Regression]) -> Vec<String> {
+fn other_failures(method: &str, worse: &[Regression]) -> Vec<(TestResult, String)> {
     let has_test = |what: &str| {
         let mut dimensions = Dimension::ALL.iter().map(|dimension| dimension.name());
         [OVERALL, RELIABILITY].contains(&what) || dimensions.any(|name| name == what)
@@ -188,14 +225,11 @@ fn other_failures(method: &str, worse: &[Regression]) -> Vec<String> {
         .filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
     let names: BTreeSet<&str> = own.map(|found| found.what.as_str()).collect();
     let tests = names.into_iter().map(|name| {
-        let result = failure(&why(worse, Some(method), name));
-        element(method, name, &result, "")
+        let result = TestResult::of_regressions(why(worse, Some(method), name));
+        element(method, name, result, "")
     });
     tests.collect()
 }
-
-/// The result of a dimension that was not measured.
-const SKIPPED: &str = "      <skipped/>\n";
 
 /// The name that the gate has for the failures of a method.
 const RELIABILITY: &str = "reliability";
@@ -208,26 +242,17 @@ fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
     found.map(|regression| regression.why.clone()).collect()
 }
 
-/// The result of a test that regressed for these reasons; empty if there are none: it passed.
-fn failure(why: &[String]) -> String {
-    let Some(first) = why.first() else {
-        return String::new();
-    };
-    let (first, all) = (escape(first), escape(&why.join("\n")));
-    format!("      <failure message=\"{first}\" type=\"regression\">{all}</failure>\n")
-}
-
 /// The result of `overall`: a failure if there is a regression, else an error if cells are missing.
-fn overall_result(method: &MethodSummary, why: &[String]) -> String {
+fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
     let cells = &method.cells;
     let lost = cells.failed + cells.missing;
     if !why.is_empty() || lost == 0 {
-        return failure(why);
+        return TestResult::of_regressions(why);
     }
     let (all, failed) = (cells.judged + lost, cells.failed);
-    format!(
-        "      <error message=\"{lost} of {all} cells have no grade ({failed} failed)\" type=\"incomplete\"/>\n"
-    )
+    TestResult::Error(format!(
+        "{lost} of {all} cells have no grade ({failed} failed)"
+    ))
 }
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
@@ -247,13 +272,15 @@ fn score(level: &ScoreEstimate) -> String {
     format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)
 }
 
-/// A test with the element of its result.
-fn element(class: &str, name: &str, result: &str, output: &str) -> String {
+/// A test with its element.
+fn element(class: &str, name: &str, result: TestResult, output: &str) -> (TestResult, String) {
     let [class, name, output] = [class, name, output].map(escape);
-    format!(
-        "    <testcase classname=\"{class}\" name=\"{name}\">\n{result}      <system-out>{output}</system-out>\n    \
-         </testcase>\n"
-    )
+    let element = format!(
+        "    <testcase classname=\"{class}\" name=\"{name}\">\n{}      <system-out>{output}</system-out>\n    \
+         </testcase>\n",
+        result.xml()
+    );
+    (result, element)
 }
 
 #[cfg(test)]
