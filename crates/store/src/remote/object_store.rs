@@ -343,7 +343,8 @@ impl Remote for Objects {
 #[cfg(test)]
 mod tests {
     use opendal::services::Memory;
-    use opendal_layer_chaos::ChaosLayer;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
     use super::*;
 
@@ -357,24 +358,40 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn requests_that_fail_now_and_then_are_retried() {
-        const READS: usize = 500;
-        let memory = Operator::new(Memory::default()).unwrap();
-        let writer = bucket(&memory);
-        assert!(writer.put_if_absent("ab/c", "first".into()).await.unwrap());
-        assert!(!writer.put_if_absent("ab/c", "second".into()).await.unwrap());
-        let chaotic = memory.layer(ChaosLayer::new(0.03));
-        let reader = bucket(&chaotic);
-        let mut failed = 0;
-        for _ in 0..READS {
-            failed += usize::from(chaotic.read("ab/c").await.is_err());
-            assert_eq!(reader.get("ab/c").await.unwrap().unwrap(), "first");
-        }
-        assert!(failed > 0, "there was no chaos");
-        reader.replace("ab/c", "third".into()).await.unwrap();
-        assert_eq!(writer.get("ab/c").await.unwrap().unwrap(), "third");
-        assert_eq!(writer.get("ab/d").await.unwrap(), None);
+    /// Answers the first request with 503 and the next with "first", and gives its address.
+    async fn failing_once() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            for (status, body) in [("503 Service Unavailable", "busy"), ("200 OK", "first")] {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let request = stream.read(&mut [0; 4096]).await.unwrap();
+                assert!(request > 0, "a request is sent");
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}");
+                let reply = format!("{head}\r\n\r\n{body}");
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            }
+        });
+        format!("http://{address}/cache")
+    }
+
+    #[tokio::test]
+    async fn a_request_that_fails_once_is_sent_again() {
+        let server = open_web_server(&failing_once().await).unwrap();
+        assert_eq!(server.get("ab/c").await.unwrap().unwrap(), "first");
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_there_stays_until_it_is_replaced() {
+        let bucket = bucket(&Operator::new(Memory::default()).unwrap());
+        assert!(bucket.put_if_absent("ab/c", "first".into()).await.unwrap());
+        assert!(!bucket.put_if_absent("ab/c", "second".into()).await.unwrap());
+        assert_eq!(bucket.get("ab/c").await.unwrap().unwrap(), "first");
+        bucket.replace("ab/c", "third".into()).await.unwrap();
+        assert_eq!(bucket.get("ab/c").await.unwrap().unwrap(), "third");
+        assert_eq!(bucket.get("ab/d").await.unwrap(), None);
     }
 
     #[tokio::test]
