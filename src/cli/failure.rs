@@ -196,6 +196,9 @@ fn remedy(shortage: Shortage, space: &str) -> &str {
         Shortage::ReadOnly => {
             "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache"
         }
+        Shortage::Threads => {
+            "there is too little memory (`ulimit -v`), or there are too many processes (`ulimit -u`)"
+        }
     }
 }
 
@@ -257,9 +260,11 @@ impl From<EvaluationError> for Failure {
             EvaluationError::File(error) => error.into(),
             EvaluationError::Remote(error) => error.into(),
             EvaluationError::Folder(error) => error.into(),
-            error @ (EvaluationError::Runtime(_) | EvaluationError::ClockStopped) => {
-                Failure::error(error.to_string())
+            EvaluationError::Runtime(_) => {
+                let threads = Some(Shortage::Threads);
+                Failure::from_system(chain(&error), threads, SPACE_FOR_CACHE)
             }
+            error @ EvaluationError::ClockStopped => Failure::error(error.to_string()),
             error => {
                 let failure = Failure::input(message(&error));
                 match hint_for(&error) {

@@ -93,9 +93,7 @@ pub enum EvaluationError {
     #[error("`{_0}` has more than {FEW} cells, which are too many for a page")]
     TooManyCells(String),
     /// The runtime cannot be started.
-    #[error(
-        "failed to start a thread: {_0}; there is too little memory, or there are too many processes"
-    )]
+    #[error("could not start a thread: {_0}")]
     Runtime(std::io::Error),
     /// The periodic tasks of a run ended before the run.
     #[error("the clock stopped")]

@@ -376,7 +376,7 @@ fn a_lack_of_memory_ends_with_a_message_and_the_exit_code_of_an_error() {
         assert!([0, 1].contains(&ended.code), "{kilobytes}: {ended:?}");
         let says_why = [
             "memory allocation of",
-            "failed to start a thread",
+            "there is too little memory (`ulimit -v`)",
             "Cannot allocate memory",
             "not enough memory",
         ];

@@ -413,6 +413,8 @@ pub enum Shortage {
     OpenFiles,
     /// The file system can only be read.
     ReadOnly,
+    /// No thread can be started (`ulimit -v`, `ulimit -u`).
+    Threads,
 }
 
 impl Shortage {
@@ -425,14 +427,14 @@ impl Shortage {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Space),
                 io::ErrorKind::FileTooLarge => Some(Shortage::FileSize),
                 io::ErrorKind::ReadOnlyFilesystem => Some(Shortage::ReadOnly),
-                // Too many open files have no kind.
+                // Too many open files have no kind, and a lack of threads has one that says less.
                 _ => Shortage::in_text(&cause.to_string()),
             })
     }
 
     /// The shortage that the text of an error reports: libraries pass errors on as texts.
     pub fn in_text(text: &str) -> Option<Shortage> {
-        const SIGNS: [(Shortage, &[&str]); 4] = [
+        const SIGNS: [(Shortage, &[&str]); 5] = [
             (
                 Shortage::Space,
                 &[
@@ -451,6 +453,7 @@ impl Shortage {
                 Shortage::ReadOnly,
                 &["Read-only file system", "os error 30)"],
             ),
+            (Shortage::Threads, &["start a thread", "os error 11)"]),
         ];
         let (shortage, _) = SIGNS
             .iter()

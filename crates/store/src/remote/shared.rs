@@ -385,7 +385,7 @@ impl RemoteEntries {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| failed(format!("failed to start a thread: {error}")))?;
+            .map_err(|error| failed(format!("could not start a thread: {error}")))?;
         Ok(RemoteEntries {
             store,
             shared,
