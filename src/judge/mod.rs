@@ -24,7 +24,7 @@ pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade}
 pub use selftest::{
     Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD,
     Quality, SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, UnqualifiedJudge,
-    allowed_misses, allowed_misses_in_all, draw_selftest, read_selftest, verdict,
+    allowed_misses, allowed_misses_in_all, draw_selftest, verdict,
 };
 
 use crate::action::Template;

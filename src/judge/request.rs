@@ -101,9 +101,7 @@ pub struct GroundTruth {
 ///
 /// # Errors
 /// It is neither.
-pub(super) fn text_or_object<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<GroundTruth, D::Error> {
+fn text_or_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<GroundTruth, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum TextOrObject {

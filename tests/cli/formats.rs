@@ -123,28 +123,6 @@ fn a_judge_is_asked_without_a_truth_and_a_mistake_in_the_object_is_named() {
         .says(&["no-such-file.json"]);
 }
 
-#[test]
-fn published_cases_may_name_their_criteria() {
-    let project = offline();
-    let case = |answer: &str, quality: &str| {
-        json!({"probe_question": "Which port?", "model_response": answer, "compacted_context": "port 8081",
-            "ground_truth": {"expected_facts": "8081"}, "rubric_criteria": ["accuracy_factual"],
-            "labels": {"accuracy": quality}})
-    };
-    project.write(
-        "cases.json",
-        &json!([case("8081", "right"), case("9999", "wrong")]).to_string(),
-    );
-    let ended = project.expect(0, "judge selftest --cases cases.json");
-    assert!(
-        ended
-            .stdout
-            .contains("2 of 2 labels graded as they should be"),
-        "{}",
-        ended.stdout
-    );
-}
-
 /// A bank with each kind of truth: facts, one fact as a string, a reference answer alone, nothing.
 const BANK: &str = r#"{
   "fixture": "harbor",

@@ -137,7 +137,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "src/pipeline/file.rs",
             "src/judge/rubric_file.rs",
-            "src/judge/selftest/cases_file.rs",
+            "src/judge/selftest/draw.rs",
             "src/planted/set.rs",
         ],
     ),

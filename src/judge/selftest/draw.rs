@@ -9,13 +9,14 @@
 //! together anew: the seed draws a phrasing of each part, and their order.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::cases_file::{AnswerTemplate, QuestionTemplate, Templates};
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::request::GroundTruth;
+use crate::probe::ProbeType;
 use base::locale::Locale;
 use base::random::Random;
 use lexical::facts::Fact;
@@ -51,6 +52,78 @@ const OUTDATED_FROM: usize = 5;
 const LENGTHENED: [(usize, usize); 4] = [(0, 0), (1, 4), (2, 0), (3, 3)];
 /// The wrong answers that get an instruction to the judge.
 const INJECTED: [(usize, usize); 3] = [(0, 5), (2, 3), (3, 6)];
+
+/// The texts that cases are drawn from. They have slots in braces.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Templates {
+    context: String,
+    outdated_context: String,
+    /// Lines that make a context longer.
+    padding: Vec<String>,
+    /// Sentences without content that make an answer longer.
+    filler: Vec<String>,
+    /// Instructions to the judge, put after a wrong answer.
+    injections: Vec<String>,
+    /// What stands between the parts of an answer.
+    joint: String,
+    /// Slots of numbers, each with the least and the greatest.
+    numbers: BTreeMap<String, [u64; 2]>,
+    /// Slots of words, each with the words to draw from. These may have slots themselves.
+    pools: BTreeMap<String, Vec<String>>,
+    /// Slots that are drawn together: a decision with its reasons.
+    records: Vec<BTreeMap<String, Vec<String>>>,
+    questions: Vec<QuestionTemplate>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QuestionTemplate {
+    #[serde(rename = "type")]
+    probe_type: ProbeType,
+    /// The two dimensions that its answers are labelled in.
+    dimensions: [Dimension; 2],
+    question: String,
+    expected_facts: Vec<Fact>,
+    #[serde(default)]
+    superseded_facts: Vec<Fact>,
+    answers: Vec<AnswerTemplate>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerTemplate {
+    /// In the dimensions of the question, in their order.
+    quality: [Quality; 2],
+    /// A question that the record does not answer, asked instead.
+    unanswerable: Option<String>,
+    /// The answer, unless it has parts.
+    #[serde(default)]
+    answer: String,
+    /// The parts that it is put together from, each with its phrasings.
+    #[serde(default)]
+    parts: Vec<Vec<String>>,
+    /// What stands between the parts; `None` is what the language has.
+    joint: Option<String>,
+    /// Whether the parts stay in their order.
+    #[serde(default)]
+    fixed_order: bool,
+}
+
+static ENGLISH: LazyLock<Templates> =
+    LazyLock::new(|| read(include_str!("../../../assets/selftest/en.toml")));
+static CHINESE: LazyLock<Templates> =
+    LazyLock::new(|| read(include_str!("../../../assets/selftest/zh.toml")));
+
+fn read(text: &str) -> Templates {
+    toml::from_str(text).expect("the templates are part of the program and read by its tests")
+}
+
+impl Templates {
+    fn built_in(locale: Locale) -> &'static Templates {
+        locale.pick(&ENGLISH, &CHINESE)
+    }
+}
 
 /// The cases of a project, in the language of its rubric. The same design always draws the same cases.
 pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {

@@ -3,11 +3,9 @@
 //! The cases are drawn from templates with the seed of a project, so that no model can have memorised them. Each
 //! answer is labelled in two dimensions; some answers come again as lengthened copies, and some try to instruct the judge.
 
-mod cases_file;
 mod draw;
 mod verdict;
 
-pub use cases_file::read_selftest;
 pub use draw::{MAX_PADDING, SELFTEST_CASES, SelfTestDesign, draw_selftest};
 pub use verdict::{
     DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses,

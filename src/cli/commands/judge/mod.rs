@@ -50,15 +50,12 @@ pub(crate) enum JudgeCommand {
     Grade(GradeArgs),
     /// Let the judge grade answers of known quality
     #[command(
-        after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --cases published-examples.json\n  compeval judge selftest --remote fs:///srv/nightly    once, for all parts of a run"
+        after_help = "Examples:\n  compeval judge selftest --judge-model openai/gpt-5.2 --max-cost 1\n  compeval judge selftest --remote fs:///srv/nightly    once, for all parts of a run"
     )]
     Selftest {
         /// Use this model
         #[arg(long, value_name = "MODEL")]
         judge_model: Option<String>,
-        /// Grade the cases of FILE instead: a JSON list of judge requests with labels
-        #[arg(long, value_name = "FILE", conflicts_with = "remote")]
-        cases: Option<PathBuf>,
         #[command(flatten)]
         budget: BudgetArgs,
         /// With --remote, the replies are pushed there: the parts of a run need them
@@ -76,17 +73,9 @@ pub(crate) fn run(
         JudgeCommand::Grade(args) => run_grade(common, args, console),
         JudgeCommand::Selftest {
             judge_model,
-            cases,
             budget,
             remote,
-        } => selftest::run(
-            common,
-            judge_model.as_deref(),
-            budget,
-            cases.as_deref(),
-            remote,
-            console,
-        ),
+        } => selftest::run(common, judge_model.as_deref(), budget, remote, console),
         JudgeCommand::Agreement {
             labels,
             label,

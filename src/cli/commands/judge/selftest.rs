@@ -1,7 +1,6 @@
 //! `compeval judge selftest`: asks every declared judge to grade answers of known quality, and about nothing else; `judge
 //! grade` asks in the same way.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,11 +8,9 @@ use serde_json::json;
 
 use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
-use crate::cli::failure::{Exit, Failure, budget_message, chain};
+use crate::cli::failure::{Exit, Failure, budget_message};
 use crate::cli::format::{cost, count, dimension_name, number};
-use crate::cli::project::{
-    ProjectOptions, given, limits_of, open_project, open_store, print_notices,
-};
+use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::screen::print_failures;
@@ -21,11 +18,10 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{
     EngineOptions, Event, Listening, require_keys, require_prices, run_matrix,
 };
-use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
-use crate::pipeline::{Pipeline, Problems, SourceFile};
+use crate::judge::{DimensionResult, SelfTestVerdict};
+use crate::pipeline::Pipeline;
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome};
-use base::files::read_text;
 use base::units::Usd;
 use models::Prices;
 use store::cache::Store;
@@ -46,18 +42,10 @@ struct Tested<'a> {
     completed: bool,
 }
 
-/// Reads the user's own cases.
-fn read_cases(path: &Path) -> Result<SelfTest, Failure> {
-    let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
-    let source = SourceFile::new(path.display().to_string(), text);
-    read_selftest(&source.text).map_err(|fault| Problems::from_faults([fault], &source).into())
-}
-
 pub(super) fn run(
     common: &Common,
     model: Option<&str>,
     budget: &BudgetArgs,
-    cases: Option<&Path>,
     remote: &RemoteArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
@@ -69,10 +57,7 @@ pub(super) fn run(
         without_banks: true,
         ..ProjectOptions::default()
     };
-    let mut pipeline = open_project(common, &select, opening, console)?;
-    if let Some(cases) = cases {
-        pipeline.selftest = Arc::new(read_cases(&given(common, cases))?);
-    }
+    let pipeline = open_project(common, &select, opening, console)?;
     let AskedCases {
         run_log,
         outcome,
