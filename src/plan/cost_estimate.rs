@@ -1,15 +1,13 @@
-//! What the stale actions of a matrix are expected to take, and what they take at most.
+//! What the stale actions of a matrix are expected to take.
 
 use serde::{Deserialize, Serialize};
 
-use base::units::{Usd, add_known};
+use base::units::Usd;
 
 /// The requests, tokens, dollars and seconds of what is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostEstimate {
     pub requests: u64,
-    /// Requests if every call takes all attempts, and every judge all the replies that it may give.
-    pub requests_worst: u64,
     pub input_tokens: f64,
     pub output_tokens: f64,
     /// Dollars expected; null where a price is unknown.
@@ -18,36 +16,8 @@ pub struct CostEstimate {
     /// of the usual length to the length declared.
     pub usd_low: Option<Usd>,
     pub usd_high: Option<Usd>,
-    /// Dollars of the worst requests if every reply is as long as it may be.
-    pub usd_worst: Option<Usd>,
     /// Seconds that the requests sent live take.
     pub seconds: f64,
-    /// The part that goes into batches.
-    pub batched: BatchedEstimate,
-}
-
-/// The part of an estimate that goes into batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct BatchedEstimate {
-    pub requests: u64,
-    /// Dollars expected; null where a price is unknown.
-    pub usd: Option<Usd>,
-    /// Dollars that the same requests would cost live.
-    pub usd_live: Option<Usd>,
-}
-
-impl BatchedEstimate {
-    const NOTHING: BatchedEstimate = BatchedEstimate {
-        requests: 0,
-        usd: Some(Usd(0.0)),
-        usd_live: Some(Usd(0.0)),
-    };
-
-    pub(super) fn add(&mut self, requests: u64, usd: Option<Usd>, usd_live: Option<Usd>) {
-        self.requests += requests;
-        self.usd = add_known(self.usd, usd);
-        self.usd_live = add_known(self.usd_live, usd_live);
-    }
 }
 
 impl CostEstimate {
@@ -58,8 +28,6 @@ impl CostEstimate {
             usd: free,
             usd_low: free,
             usd_high: free,
-            usd_worst: free,
-            batched: BatchedEstimate::NOTHING,
             ..CostEstimate::default()
         }
     }

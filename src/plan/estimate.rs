@@ -4,8 +4,7 @@
 //! text that was never counted is estimated; an output that was never counted makes the size unknown. An unknown size,
 //! as of an action that waits for a stale one, is taken to be like those of the latest calls of the same stage and
 //! model, or is assumed here. Replies are taken to be as long as the latest ones, no longer than their limit; their
-//! variance gives the range of the price, and the worst case assumes all attempts and the longest replies. One model
-//! without a price makes the sums of money unknown.
+//! variance gives the range of the price. One model without a price makes the sums of money unknown.
 //!
 //! The time is how long the calls sent live take under the limits that the user declared. Limits that a provider
 //! enforces without being declared are unknown here, and batches take as long as the vendor lets them wait.
@@ -172,7 +171,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     /// Adds the steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one
-    /// where there were none. In the worst case it asks one by one for all searches that it has, and for one more.
+    /// where there were none.
     pub(super) fn add_later_steps(&mut self, action: &Action) {
         let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else {
             return;
@@ -182,26 +181,21 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             return;
         };
         let left = u64::from(recovery.calls).saturating_sub(answer.exchange.used() as u64);
-        if left == 0 {
-            return;
-        }
         let usual = self.later_steps(self.pipeline.answerer(answer.cell.answerer));
         self.steps_due += (usual - answer.exchange.rounds.len() as f64).clamp(0.0, left as f64);
         let expected = (self.steps_due + ROUNDING) as u64;
         self.steps_due -= expected as f64;
         let input = self.input_tokens(request);
-        self.add_steps(recovery, model, input, expected, (1, left));
+        self.add_steps(recovery, model, input, expected);
     }
 
-    /// Adds later steps of open-book answers. In the worst case, each of so many answers asks one by one for so many
-    /// searches.
+    /// Adds later steps of open-book answers.
     fn add_steps(
         &mut self,
         recovery: &Recovery,
         mut model: ModelUse,
         input: Option<f64>,
         expected: u64,
-        (answers, searches): (u64, u64),
     ) {
         if !recovery.batches_steps {
             model.lane = Lane::Live;
@@ -209,11 +203,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
         let input = input.map(|input| input + excerpts);
         self.add(StageName::Answer, &model, input, expected);
-        let longest = input.unwrap_or_default() + excerpts * searches as f64;
-        let most = answers
-            .saturating_mul(searches + 1)
-            .saturating_sub(expected);
-        self.add_worst(StageName::Answer, &model, model.lane, longest, most);
     }
 
     /// Steps that an answer is expected to take after its first one; none where it cannot search.
@@ -265,9 +254,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             };
             let input = self.blocked_input(StageName::Answer, action, &answerer.model);
             let expected = (cells * self.later_steps(answerer)).round() as u64;
-            let most = (cells.ceil() as u64, u64::from(recovery.calls));
-            let model = answerer.model.clone();
-            self.add_steps(recovery, model, Some(input), expected, most);
+            self.add_steps(recovery, answerer.model.clone(), Some(input), expected);
         }
     }
 
@@ -312,21 +299,14 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.total.requests += requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
-        self.add_worst(stage, model, lane, input, requests);
-        match lane {
-            Lane::Batch => {
-                let live = self.cost(model, Lane::Live, input, output, count);
-                self.total.batched.add(requests, expected, live);
-            }
-            Lane::Live | Lane::Flex => {
-                let calls = CallSums {
-                    calls: count,
-                    input: input * count,
-                    output: output * count,
-                    ..CallSums::default()
-                };
-                self.add_load(stage, model, seen, calls);
-            }
+        if lane != Lane::Batch {
+            let calls = CallSums {
+                calls: count,
+                input: input * count,
+                output: output * count,
+                ..CallSums::default()
+            };
+            self.add_load(stage, model, seen, calls);
         }
     }
 
@@ -347,30 +327,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.prices
             .cost_in(lane, &model.reference, &usage)
             .map(|usd| Usd(usd.0 * requests))
-    }
-
-    /// Adds the worst-case cost of `requests` requests: all attempts are made and every reply is as long as it may be.
-    fn add_worst(
-        &mut self,
-        stage: StageName,
-        model: &ModelUse,
-        lane: Lane,
-        input: f64,
-        requests: u64,
-    ) {
-        let longest = longest_reply(
-            model.provider.dialect,
-            &model.reference.model,
-            model.settings.max_output_tokens,
-        );
-        let attempts = model.provider.limits.max_attempts;
-        let replies = self.replies(stage, &model.reference);
-        let worst_requests = requests
-            .saturating_mul(u64::from(attempts))
-            .saturating_mul(u64::from(replies));
-        self.total.requests_worst = self.total.requests_worst.saturating_add(worst_requests);
-        let worst = self.cost(model, lane, input, longest.0 as f64, worst_requests as f64);
-        self.total.usd_worst = add_known(self.total.usd_worst, worst);
     }
 
     /// Adds calls that are sent live. `seen` are earlier calls of the stage to the model.
@@ -443,20 +399,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             settings: request.settings.clone(),
             lane: request.lane,
         })
-    }
-
-    /// The most calls to a model for one action: a judge is asked again if a reply breaks its contract.
-    fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
-        let is_graded = matches!(
-            stage,
-            StageName::Judge | StageName::Selftest | StageName::Regrade
-        );
-        let judges = self.pipeline.judges.iter().filter(|_| is_graded);
-        judges
-            .filter(|judge| judge.model.reference == *model)
-            .map(|judge| judge.attempts)
-            .max()
-            .unwrap_or(1)
     }
 
     /// The answerers that answer from the contexts of the task's method.

@@ -17,7 +17,7 @@ mod status;
 mod task;
 mod texts;
 
-pub use cost_estimate::{BatchedEstimate, CostEstimate};
+pub use cost_estimate::CostEstimate;
 pub use difference::{
     Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
 };

@@ -103,27 +103,11 @@ fn without_wait_each_run_collects_what_has_ended() {
         let ended = project.expect(7, "run --label a --runs 1 --lane batch");
         ended.says(&["waiting: 1 open batch with"]);
         let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
-        assert!(
-            printed.contains("up to 2 rounds") && printed.contains("in open batches"),
-            "{printed}"
-        );
+        assert!(printed.contains("in open batches"), "{printed}");
         let estimate = &project
             .expect(0, "plan --runs 1 --lane batch --json")
             .json()["estimate"];
-        let amount = |at: &str| {
-            estimate
-                .pointer(at)
-                .and_then(Value::as_f64)
-                .expect("a number")
-        };
-        assert_eq!(
-            amount("/batched/requests"),
-            amount("/requests"),
-            "grades are left"
-        );
-        assert!((amount("/batched/usd") - amount("/usd")).abs() < 1e-9);
-        assert!((amount("/batched/usd_live") - 2.0 * amount("/usd")).abs() < 1e-9);
-        assert_eq!(amount("/seconds"), 0.0);
+        assert_eq!(estimate["seconds"], 0.0, "all that is left is batched");
         let plan = project.expect(0, "plan --runs 1 --json").json();
         let submitted = plan["stages"]["answer"]["submitted"]
             .as_u64()

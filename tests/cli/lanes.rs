@@ -54,32 +54,6 @@ fn flex_costs_half_and_shares_its_outputs_with_live() {
     assert!(plan("flex") < plan("live") * 0.7);
 }
 
-/// The line of a plan on its batches.
-fn batches_line(project: &Project) -> String {
-    let printed = project.expect(0, "plan --runs 1 --lane batch").stdout;
-    printed
-        .lines()
-        .find(|line| line.starts_with("Batches: "))
-        .unwrap_or_else(|| panic!("{printed}"))
-        .to_owned()
-}
-
-#[test]
-fn the_price_of_batches_is_left_out_where_it_is_unknown() {
-    let project = Project::offline();
-    let line = batches_line(&project);
-    assert!(
-        line.contains(" requests; ") && !line.contains("unknown"),
-        "{line}"
-    );
-    project.write("pipeline.toml", &(project.read("pipeline.toml") + PRICES));
-    let line = batches_line(&project);
-    assert!(
-        line.contains(" requests, about $") && line.contains(" instead of $"),
-        "{line}"
-    );
-}
-
 #[test]
 fn a_lane_that_a_provider_lacks_is_an_error_at_its_place() {
     let project = Project::offline();

@@ -198,11 +198,11 @@ fn why_explains_the_step_that_failed() {
 }
 
 /// The requests for answers that `plan` expects with an empty cache.
-fn planned(project: &Project) -> [u64; 2] {
+fn planned(project: &Project) -> u64 {
     let estimate = &project
         .expect(0, "plan --runs 1 --methods nothing --refresh answer --json")
         .json()["estimate"];
-    ["requests", "requests_worst"].map(|name| estimate[name].as_u64().expect("a number"))
+    estimate["requests"].as_u64().expect("a number")
 }
 
 #[test]
@@ -224,15 +224,14 @@ fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
     );
     project.expect(0, "run --label closed --runs 1 --methods nothing");
     project.write("pipeline.toml", &text);
-    let [unknown, worst_unknown] = planned(&project);
+    let unknown = planned(&project);
     project.expect(0, "run --label a --runs 1 --methods nothing");
-    let [none, worst] = planned(&project);
+    let none = planned(&project);
     assert_eq!(
         unknown - none,
         7,
         "one more for each of the seven answers, where no other is known"
     );
-    assert_eq!(worst, worst_unknown, "what may happen at most is the same");
     server.script(|asked| match asked.wanted {
         Wanted::Answer if may_search(asked) => {
             calls(asked, &[("search", json!({"query": question(asked)}))])
@@ -242,32 +241,7 @@ fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
     });
     project.remove("cache");
     project.expect(0, "run --label b --runs 1 --methods nothing");
-    assert_eq!(planned(&project)[0] - none, 14, "two more for each");
-}
-
-#[test]
-fn the_worst_case_of_a_plan_does_not_grow_when_compressions_are_there() {
-    let server = Server::start();
-    let project = project(&server, "calls = 2");
-    let worst = || {
-        let plan = project
-            .expect(0, "plan --runs 1 --methods anchored --json")
-            .json();
-        plan["estimate"]["requests_worst"]
-            .as_u64()
-            .expect("a number")
-    };
-    let before = worst();
-    project.expect(
-        0,
-        "run --label a --runs 1 --methods anchored --stages compress",
-    );
-    assert!(
-        worst() + server.count() as u64 <= before,
-        "{} + {} and {before}",
-        worst(),
-        server.count()
-    );
+    assert_eq!(planned(&project) - none, 14, "two more for each");
 }
 
 #[test]

@@ -60,38 +60,6 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
 }
 
 #[test]
-fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "max_in_flight = 16",
-        "max_in_flight = 16\nmax_attempts = 1",
-    );
-    project.edit(
-        "pipeline.toml",
-        "name  = \"grader\"",
-        "name  = \"grader\"\nattempts = 4",
-    );
-    // Two runs would send the same bytes twice, which the server cannot tell from a second attempt.
-    let own = format!("{OWN} --runs 1");
-    let worst = plan(&project, &own)["estimate"]["requests_worst"]
-        .as_u64()
-        .unwrap() as usize;
-    let output = project.expect(0, &format!("plan --all {own}")).stdout;
-    assert!(
-        output.contains("requests, cost unknown, if each call needs all of its attempts, and"),
-        "{output}"
-    );
-    server.script(|asked| match asked.wanted {
-        Wanted::Grades if asked.earlier < 3 => Reply::Text("It is fine.".into()),
-        _ => Reply::Sensible,
-    });
-    project.expect(0, &format!("run --label a {own}"));
-    assert_eq!(server.count(), worst);
-}
-
-#[test]
 fn the_judges_copy_of_a_context_counts_with_its_own_tokens_also_once_it_is_in_the_cache() {
     let project = Project::empty();
     project.expect(0, "init . --quiet");
@@ -327,41 +295,6 @@ fn what_a_declared_window_cannot_hold_is_reported_before_and_never_sent() {
     assert!(
         failures.contains("takes 120 at most") && failures.contains("larger window"),
         "{failures}"
-    );
-}
-
-#[test]
-fn the_worst_case_is_reported_with_what_it_assumes() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    let prices = "[prices.\"mock/small-1\"]\ninput = 1.0\noutput = 2.0\n[prices.\"mock/judge-1\"]\ninput = 1.0\noutput = 2.0\n";
-    project.write(
-        "pipeline.toml",
-        &format!("{}\n{prices}", project.read("pipeline.toml")),
-    );
-    let worst = || {
-        plan(&project, "")["estimate"]["usd_worst"]
-            .as_f64()
-            .unwrap()
-    };
-    let unlimited = worst();
-    let text = project.read("pipeline.toml");
-    let limited = text.replace(
-        "= \"mock/small-1\"",
-        "= \"mock/small-1\"\nmax_output_tokens = 4096",
-    );
-    project.write(
-        "pipeline.toml",
-        &limited.replace(
-            "= \"mock/judge-1\"",
-            "= \"mock/judge-1\"\nmax_output_tokens = 4096",
-        ),
-    );
-    assert!(worst() < unlimited / 4.0);
-    let output = project.expect(0, "plan --all").stdout;
-    assert!(
-        output.contains("each call needs all of its attempts"),
-        "{output}"
     );
 }
 

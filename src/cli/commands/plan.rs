@@ -21,8 +21,8 @@ use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
 use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause,
-    TooLong, USUAL_LATENCY, forecast, reachable,
+    Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY, forecast,
+    reachable,
 };
 use crate::results::{
     Design, Label, ReadingCheck, ResultsFolder, all_sets, design_conflicts, unfinished_refresh,
@@ -30,7 +30,7 @@ use crate::results::{
 use base::locale::Locale;
 use base::text::shell_word;
 
-use models::{Lane, ModelUse, Prices};
+use models::Prices;
 use stats::{DifferenceVariances, SampleSizes, regraded_answers};
 use store::cache::{Layered, Lookup};
 use store::remote::RemoteEntries;
@@ -50,7 +50,7 @@ pub(crate) struct PlanArgs {
     /// without a name, is the newest complete results
     #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, conflicts_with = "part")]
     pub(crate) compare_to: Option<String>,
-    /// Print every reason, and what the upper bound assumes
+    /// Print every reason
     #[arg(long)]
     pub(crate) all: bool,
     /// Exit with 7 if work is pending
@@ -81,8 +81,6 @@ pub(crate) struct ProjectPlan {
     part: Option<PartOfRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
-    #[serde(skip)]
-    batch_rounds: usize,
     /// The smallest difference of two methods, in points, that gets a verdict in 80% of repetitions with this many
     /// fixtures, questions and runs, and usual noise; null where there is no verdict.
     smallest_change: Option<f64>,
@@ -197,7 +195,6 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         if let Some(part) = &plan.part {
             console.print(&part_line(part));
         }
-        batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(plan, all, console));
         if let Some(line) = change_line(plan) {
             console.print(&line);
@@ -335,7 +332,6 @@ pub(crate) fn plan_project(
             is_cut_off,
             is_offline: *offline,
         }),
-        batch_rounds: batch_rounds(&pipeline),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
         label: label.map(|label| label.to_string()),
@@ -486,14 +482,6 @@ fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
             .map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
     lines.extend(submitted_line(forecast));
-    if all && forecast.estimate.requests > 0 {
-        let bound = count(forecast.estimate.requests_worst, "request");
-        lines.push(format!(
-            "Upper bound: {bound}, {}, if each call needs all of its attempts, and every reply is as long as \
-             max_output_tokens, or else its model, allows.",
-            cost(forecast.estimate.usd_worst)
-        ));
-    }
     lines.join("\n")
 }
 
@@ -639,61 +627,6 @@ fn too_long_line(group: &TooLong) -> String {
     )
 }
 
-/// The number of rounds of batches that wait for each other: one for each point, where compressions are batched, then
-/// answers, then grades.
-fn batch_rounds(pipeline: &Pipeline) -> usize {
-    let compressed = pipeline
-        .methods
-        .iter()
-        .filter_map(|method| method.strategy.model())
-        .any(is_batched);
-    let points = pipeline
-        .fixtures
-        .iter()
-        .map(|fixture| fixture.points.len())
-        .max()
-        .unwrap_or(0);
-    let answered = pipeline
-        .answerers
-        .iter()
-        .any(|answerer| is_batched(&answerer.model));
-    let graded = pipeline.judges.iter().any(|judge| is_batched(&judge.model));
-    let before = if compressed { points } else { 0 };
-    before + usize::from(answered) + usize::from(graded)
-}
-
-fn is_batched(model: &ModelUse) -> bool {
-    model.lane == Lane::Batch
-}
-
-/// The line on batches: requests, price and time.
-fn batches_line(plan: &ProjectPlan) -> Option<String> {
-    let rounds = match plan.batch_rounds {
-        0 => return None,
-        1 => "one round, which takes a day at most".to_owned(),
-        rounds => {
-            format!("up to {rounds} rounds one after another, a day each at most")
-        }
-    };
-    let estimate = &plan.forecast.estimate;
-    let BatchedEstimate {
-        requests,
-        usd,
-        usd_live,
-    } = estimate.batched;
-    let price = usd
-        .zip(usd_live)
-        .map(|(usd, live)| format!(", about {usd} instead of {live} live"));
-    Some(match requests {
-        0 => format!("Batches: {rounds}."),
-        _ => format!(
-            "Batches: {requests} of {}{}; {rounds}.",
-            count(estimate.requests, "request"),
-            price.unwrap_or_default()
-        ),
-    })
-}
-
 /// The line on open batches, whose requests are paid for, or about to be, and in no estimate.
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
@@ -734,13 +667,6 @@ fn estimate_line(plan: &ProjectPlan) -> Option<String> {
         count(estimate.requests, "request"),
         short(Some(estimate.input_tokens as u64)),
         short(Some(estimate.output_tokens as u64)),
-        time_words(estimate),
+        duration(estimate.seconds),
     ))
-}
-
-fn time_words(estimate: &CostEstimate) -> String {
-    match estimate.batched.requests {
-        0 => duration(estimate.seconds),
-        _ => format!("{} and the batches", duration(estimate.seconds)),
-    }
 }
