@@ -1,35 +1,30 @@
-//! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
+//! Estimates: requests, tokens and money to come. Exact where sizes are known, else from what the cache saw.
 //!
 //! Where the inputs of an action are known, the size of its prompt is the sum of its parts as the cache counted them. A
 //! text that was never counted is estimated; an output that was never counted makes the size unknown. An unknown size,
 //! as of an action that waits for a stale one, is taken to be like those of the latest calls of the same stage and
 //! model, or is assumed here. Replies are taken to be as long as the latest ones, no longer than their limit; their
 //! variance gives the range of the price. One model without a price makes the sums of money unknown.
-//!
-//! The time is how long the calls sent live take under the limits that the user declared. Limits that a provider
-//! enforces without being declared are unknown here, and batches take as long as the vendor lets them wait.
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::cost_estimate::CostEstimate;
 use super::prepare::Action;
-use super::rule_contexts::RuleContexts;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{
-    BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, Stage, StageName, Work,
+    ActionKey, BuiltInStrategy, Computation, Digest, InputValue, ModelRequest, RequestTurn, Stage,
+    StageName, Work,
 };
 use crate::answer::{Answerer, Recovery};
-use crate::compress::{SpanText, Strategy};
+use crate::compress::{self, MethodName, SpanText, Strategy};
 use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
 use crate::pipeline::{Pipeline, PointIx};
+use base::tokens::count_tokens;
 use base::units::{Tokens, Usage, Usd, add_known};
-use models::{
-    Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply,
-};
-use sessions::transcript::estimate_tokens;
+use models::{Lane, ModelRef, ModelUse, Prices, context_window, longest_reply};
+use sessions::transcript::{Message, estimate_tokens};
 use store::cache::{EntryStatus, Lookup};
 
 /// Without replies in the cache, lengths are likely to be between these multiples of the assumed one, or up to the
@@ -37,8 +32,6 @@ use store::cache::{EntryStatus, Lookup};
 const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
 /// Nine of ten sums are within this many standard deviations.
 const LIKELY_DEVIATIONS: f64 = 1.645;
-/// Seconds assumed of a call to a model that was never asked.
-pub const USUAL_LATENCY: f64 = 4.0;
 /// Input tokens assumed of a call where neither its texts nor earlier calls are known.
 const USUAL_INPUT: f64 = 1000.0;
 /// Bytes assumed of a token in the text around the values of a prompt.
@@ -47,6 +40,33 @@ const BYTES_PER_TOKEN: f64 = 4.0;
 const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
+
+/// The requests, tokens and dollars of what is stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CostEstimate {
+    pub requests: u64,
+    pub input_tokens: f64,
+    pub output_tokens: f64,
+    /// Dollars expected; null where a price is unknown.
+    pub usd: Option<Usd>,
+    /// Dollars between which the run is likely to end: by how much the lengths of earlier replies vary, or else from half
+    /// of the usual length to the length declared.
+    pub usd_low: Option<Usd>,
+    pub usd_high: Option<Usd>,
+}
+
+impl CostEstimate {
+    /// The estimate where everything is cached.
+    pub fn nothing() -> CostEstimate {
+        let free = Some(Usd(0.0));
+        CostEstimate {
+            usd: free,
+            usd_low: free,
+            usd_high: free,
+            ..CostEstimate::default()
+        }
+    }
+}
 
 /// Stale actions whose prompt is longer than their model takes: they would fail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -63,39 +83,23 @@ pub struct TooLong {
     pub actions: u64,
 }
 
-/// Sums over calls that were made, or that are to come.
+/// Sums over calls that were made.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallSums {
     calls: f64,
     input: f64,
     output: f64,
-    /// The sum of the squares of the output tokens; zero for calls to come.
+    /// The sum of the squares of the output tokens.
     squares: f64,
-    seconds: f64,
 }
 
 impl CallSums {
-    fn add(&mut self, other: &CallSums) {
-        self.calls += other.calls;
-        self.input += other.input;
-        self.output += other.output;
-        self.squares += other.squares;
-        self.seconds += other.seconds;
-    }
-
     /// How far the mean output of `calls` further calls is likely to be from the mean of these.
     fn likely_error(&self, calls: f64) -> f64 {
         let mean = self.output / self.calls;
         let variance = (self.squares / self.calls - mean * mean).max(0.0);
         LIKELY_DEVIATIONS * (variance * (1.0 / calls.max(1.0) + 1.0 / self.calls)).sqrt()
     }
-}
-
-/// The results of an [`Estimator`].
-pub(super) struct Estimates {
-    pub(super) total: CostEstimate,
-    pub(super) assumes_latency: bool,
-    pub(super) assumes_lengths: bool,
 }
 
 /// Adds up what the stale and the blocked actions are expected to take.
@@ -110,15 +114,9 @@ pub(super) struct Estimator<'w, L> {
     past: Option<PastCalls>,
     /// The fraction of a later step of open-book answers that is expected and not added yet.
     steps_due: f64,
-    /// The calls that are sent live, by provider and stage.
-    loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
-    /// Compressions that wait for each other, at most.
-    longest_chain: f64,
     /// Whether replies are expected of a model of which the cache has none at a stage.
-    assumes_lengths: bool,
-    /// Whether calls are expected to a model of which the cache has no latency.
-    assumes_latency: bool,
-    total: CostEstimate,
+    pub(super) assumes_lengths: bool,
+    pub(super) total: CostEstimate,
 }
 
 impl<'w, L: Lookup> Estimator<'w, L> {
@@ -135,10 +133,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             rule_contexts: RuleContexts::default(),
             past: None,
             steps_due: 0.0,
-            loads: BTreeMap::new(),
-            longest_chain: 1.0,
             assumes_lengths: false,
-            assumes_latency: false,
             total: CostEstimate::nothing(),
         }
     }
@@ -224,9 +219,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// Adds cells of a stage whose input waits for this stale action.
     pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, action: &Action) {
         let task = &action.task;
-        if stage == StageName::Compress {
-            self.longest_chain = self.longest_chain.max(cells as f64 + 1.0);
-        }
         for (model, share) in self.models_of(stage, task) {
             let input = self.blocked_input(stage, action, &model);
             self.add(
@@ -299,15 +291,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.total.requests += requests;
         self.total.input_tokens += input * count;
         self.total.output_tokens += output * count;
-        if lane != Lane::Batch {
-            let calls = CallSums {
-                calls: count,
-                input: input * count,
-                output: output * count,
-                ..CallSums::default()
-            };
-            self.add_load(stage, model, seen, calls);
-        }
     }
 
     /// The cost of `requests` requests with `input` tokens each and replies of `output` tokens.
@@ -327,66 +310,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.prices
             .cost_in(lane, &model.reference, &usage)
             .map(|usd| Usd(usd.0 * requests))
-    }
-
-    /// Adds calls that are sent live. `seen` are earlier calls of the stage to the model.
-    fn add_load(
-        &mut self,
-        stage: StageName,
-        model: &ModelUse,
-        seen: Option<CallSums>,
-        calls: CallSums,
-    ) {
-        let latency = seen
-            .map(|seen| seen.seconds / seen.calls)
-            .or_else(|| self.latency_elsewhere(&model.reference));
-        self.assumes_latency |= latency.is_none() && calls.calls > 0.0;
-        let seconds = latency.unwrap_or(USUAL_LATENCY) * calls.calls;
-        let spec = &model.provider;
-        let place = (spec.name.to_string(), stage);
-        let (_, load) = self
-            .loads
-            .entry(place)
-            .or_insert_with(|| ((**spec).clone(), CallSums::default()));
-        load.add(&CallSums { seconds, ..calls });
-    }
-
-    /// Sums everything up. Providers work side by side, so the time is that of the slowest one, or of the longest sequence of
-    /// calls that wait for each other.
-    pub(super) fn finish(self) -> Estimates {
-        let mut providers: BTreeMap<&str, (&ProviderSpec, CallSums)> = BTreeMap::new();
-        let mut latencies: BTreeMap<StageName, f64> = BTreeMap::new();
-        for ((provider, stage), (spec, load)) in &self.loads {
-            let (_, sum) = providers
-                .entry(provider.as_str())
-                .or_insert_with(|| (spec, CallSums::default()));
-            sum.add(load);
-            let latency = latencies.entry(*stage).or_default();
-            *latency = latency.max(load.seconds / load.calls.max(1.0));
-        }
-        let in_sequence = latencies.iter().map(|(stage, latency)| match stage {
-            StageName::Compress => latency * self.longest_chain,
-            // They run beside everything else.
-            StageName::Selftest => 0.0,
-            StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => {
-                *latency
-            }
-        });
-        // The sum of nothing would be -0.
-        let least = in_sequence.fold(0.0, |sum, latency| sum + latency);
-        let seconds = providers
-            .values()
-            .map(|(spec, load)| seconds_under(&spec.limits, load))
-            .fold(least, f64::max);
-        let total = CostEstimate {
-            seconds,
-            ..self.total
-        };
-        Estimates {
-            total,
-            assumes_latency: self.assumes_latency,
-            assumes_lengths: self.assumes_lengths,
-        }
     }
 
     /// The model that a request goes to, with the settings it goes with.
@@ -569,20 +492,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             .filter(|seen| seen.calls > 0.0)
     }
 
-    /// The mean latency of a model in all stages.
-    fn latency_elsewhere(&mut self, model: &ModelRef) -> Option<f64> {
-        let name = model.to_string();
-        let of_model = self
-            .past()
-            .calls
-            .iter()
-            .filter(|((_, seen), _)| *seen == name);
-        let (calls, seconds) = of_model.fold((0.0, 0.0), |sum, (_, seen)| {
-            (sum.0 + seen.calls, sum.1 + seen.seconds)
-        });
-        (calls > 0.0).then(|| seconds / calls)
-    }
-
     fn past(&mut self) -> &PastCalls {
         let lookup = self.lookup;
         self.past.get_or_insert_with(|| PastCalls::read(lookup))
@@ -615,28 +524,18 @@ impl PastCalls {
             *count += 1;
             let Ok(EntryMeta {
                 requested_model: Some(model),
-                lane,
                 place,
                 ..
             }) = lookup.meta(&record)
             else {
                 continue;
             };
-            // A batch took as long as the vendor, or the user, let it wait.
-            let seconds = if lane == Lane::Batch {
-                USUAL_LATENCY
-            } else {
-                record.latency_ms as f64 / 1000.0
-            };
             let entry = past.calls.entry((stage.into(), model)).or_default();
             let (input, output) = (input.0 as f64, output.0 as f64);
-            entry.add(&CallSums {
-                calls: 1.0,
-                input,
-                output,
-                squares: output.powi(2),
-                seconds,
-            });
+            entry.calls += 1.0;
+            entry.input += input;
+            entry.output += output;
+            entry.squares += output.powi(2);
             let answered = place.cell().filter(|cell| cell.judge.is_none());
             if let Some((cell, answerer)) = answered.and_then(|c| Some((c, c.answerer.as_ref()?))) {
                 let steps = past.steps.entry(answerer.to_string()).or_default();
@@ -661,27 +560,59 @@ fn whole_tokens(tokens: f64) -> Option<Tokens> {
     Some(Tokens(tokens.round() as u64))
 }
 
-/// The seconds that `amount` takes at a rate per minute; 0 without a limit.
-fn seconds_at(amount: f64, per_minute: Option<f64>) -> f64 {
-    per_minute.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0)
+/// The most times that a forecast applies rules. In a larger matrix, the mean of a method stands for its other
+/// contexts.
+const MOST_APPLIED: usize = 100;
+
+/// Sizes of the contexts that rules make. A rule needs no request, so a forecast applies it, and knows what answers and
+/// judges will read.
+#[derive(Debug, Default)]
+struct RuleContexts {
+    tokens: HashMap<ActionKey, f64>,
+    /// The number of contexts of a method, and their tokens.
+    sums: HashMap<MethodName, (f64, f64)>,
 }
 
-fn seconds_under(limits: &Limits, load: &CallSums) -> f64 {
-    let in_flight = f64::from(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT))
-        .min(load.calls.max(1.0));
-    [
-        seconds_at(load.calls, limits.requests_per_minute.map(f64::from)),
-        seconds_at(
-            load.input + load.output,
-            limits.tokens_per_minute.map(|n| n as f64),
-        ),
-        seconds_at(load.input, limits.input_tokens_per_minute.map(|n| n as f64)),
-        seconds_at(
-            load.output,
-            limits.output_tokens_per_minute.map(|n| n as f64),
-        ),
-        load.seconds / in_flight,
-    ]
-    .into_iter()
-    .fold(0.0, f64::max)
+impl RuleContexts {
+    /// Tokens of the context of an action; `None` if no rule makes it, or the rule has none for these messages.
+    fn tokens(&mut self, action: &Action, pipeline: &Pipeline) -> Option<f64> {
+        if let Some(known) = self.tokens.get(&action.key) {
+            return Some(*known);
+        }
+        let Work::Compute(computation) = &action.work else {
+            return None;
+        };
+        let method = &action.task.method(pipeline)?.name;
+        if self.tokens.len() >= MOST_APPLIED {
+            return self
+                .sums
+                .get(method)
+                .map(|(contexts, tokens)| tokens / contexts);
+        }
+        let tokens = apply(computation)?;
+        self.tokens.insert(action.key, tokens);
+        let (contexts, sum) = self.sums.entry(method.clone()).or_default();
+        (*contexts, *sum) = (*contexts + 1.0, *sum + tokens);
+        Some(tokens)
+    }
+}
+
+fn apply(computation: &Computation) -> Option<f64> {
+    let Computation::Strategy {
+        rule,
+        messages: InputValue::Text(_, json),
+        target_tokens,
+    } = computation
+    else {
+        return None;
+    };
+    let messages: Vec<Message> = serde_json::from_str(json).ok()?;
+    let context = compress::compute(*rule, *target_tokens, &messages, &count_tokens).ok()?;
+    let context: Vec<Message> = serde_json::from_slice(&context).ok()?;
+    Some(
+        context
+            .iter()
+            .map(|message| count_tokens(&message.countable_text()).0 as f64)
+            .sum(),
+    )
 }

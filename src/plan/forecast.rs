@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::cost_estimate::CostEstimate;
 use super::difference::{Change, FindText, Reason, StaleCause, difference};
-use super::estimate::{Estimates, Estimator, TooLong};
+use super::estimate::{CostEstimate, Estimator, TooLong};
 use super::frontier::Frontier;
 use super::prepare::{Action, PrepareError, Preparer};
 use super::recovery::cached_outcome;
@@ -69,9 +68,6 @@ pub struct Forecast {
     /// Prompts that are too long for their models.
     pub too_long: Vec<TooLong>,
     pub estimate: CostEstimate,
-    /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), and not only on cached calls.
-    #[serde(skip)]
-    pub assumes_latency: bool,
     /// Whether the range of its cost rests on assumed lengths of replies, and not only on replies in the cache.
     pub assumes_lengths: bool,
 }
@@ -280,15 +276,9 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         };
         self.forecast.reasons = in_words(self.groups, &text);
         self.forecast.since_baseline = in_words(self.since_baseline, &text);
-        let Estimates {
-            total,
-            assumes_latency,
-            assumes_lengths,
-        } = self.estimator.finish();
         Forecast {
-            estimate: total,
-            assumes_latency,
-            assumes_lengths,
+            estimate: self.estimator.total,
+            assumes_lengths: self.estimator.assumes_lengths,
             ..self.forecast
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Deliberately absent: executing anything.
 
-mod cost_estimate;
 mod difference;
 mod estimate;
 mod forecast;
@@ -10,19 +9,17 @@ mod frontier;
 mod outputs;
 mod prepare;
 mod recovery;
-mod rule_contexts;
 mod side_tasks;
 mod sources;
 mod status;
 mod task;
 mod texts;
 
-pub use cost_estimate::CostEstimate;
 pub use difference::{
     Change, FindText, InputChange, Reason, StaleCause, difference, differing_inputs,
 };
 pub use difference::{Hunk, changed_places, hunks};
-pub use estimate::{TooLong, USUAL_LATENCY};
+pub use estimate::{CostEstimate, TooLong};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};

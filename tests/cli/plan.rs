@@ -81,36 +81,6 @@ fn the_judges_copy_of_a_context_counts_with_its_own_tokens_also_once_it_is_in_th
 }
 
 #[test]
-fn the_time_is_that_of_cached_calls_and_says_where_it_is_assumed() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    let words = |arguments: &str| project.expect(0, &format!("plan {arguments}")).stdout;
-    let seconds = |arguments: &str| {
-        plan(&project, arguments)["estimate"]["seconds"]
-            .as_f64()
-            .unwrap()
-    };
-    assert!(
-        words(OWN).contains(" if a call takes 4 s."),
-        "{}",
-        words(OWN)
-    );
-    assert!(
-        seconds(OWN) >= 12.0,
-        "an answer waits for its context and a grade for its answer"
-    );
-    project.expect(0, &format!("run --label a {OWN}"));
-    let again = format!("{OWN} --refresh answer");
-    assert!(
-        !words(&again).contains("if a call takes"),
-        "{}",
-        words(&again)
-    );
-    let measured = seconds(&again);
-    assert!(0.0 < measured && measured < 12.0, "{measured}");
-}
-
-#[test]
 fn exit_code_7_says_that_work_is_pending() {
     let server = Server::start();
     let project = Project::new(&server);

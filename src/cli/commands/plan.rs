@@ -9,7 +9,7 @@ use super::cache::snapshot;
 use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, PartArgs, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{cost, count, duration, left, right, short};
+use crate::cli::format::{cost, count, left, right, short};
 use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
@@ -21,8 +21,7 @@ use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
 use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
-    Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY, forecast,
-    reachable,
+    Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, forecast, reachable,
 };
 use crate::results::{
     Design, Label, ReadingCheck, ResultsFolder, all_sets, design_conflicts, unfinished_refresh,
@@ -658,15 +657,10 @@ fn estimate_line(plan: &ProjectPlan) -> Option<String> {
         true => "assumed",
         false => "those in the cache",
     };
-    let latency = match forecast.assumes_latency {
-        true => format!(" if a call takes {USUAL_LATENCY:.0} s"),
-        false => String::new(),
-    };
     Some(format!(
-        "{}{checks}: {} tokens in, {} out, {price} (lengths of replies: {lengths}), {}{latency}.",
+        "{}{checks}: {} tokens in, {} out, {price} (lengths of replies: {lengths}).",
         count(estimate.requests, "request"),
         short(Some(estimate.input_tokens as u64)),
         short(Some(estimate.output_tokens as u64)),
-        duration(estimate.seconds),
     ))
 }
