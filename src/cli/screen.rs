@@ -121,7 +121,7 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         Event::RemoteWarning(warning) => console.warn("remote:", warning),
         Event::CacheNotice(notice) => console.warn("cache:", notice),
         Event::ChecksLeftOut => console.warn("stopped:", checks_left_out()),
-        Event::Access(access) => console.note(&access_list(access, console)),
+        Event::Access(access) => console.note(&console.error_prose(&access_line(access, console))),
         Event::Exchanged(summary) => transfers(summary)
             .into_iter()
             .for_each(|line| console.note(&line)),
@@ -180,16 +180,6 @@ pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String 
     let project = console.paint(TextStyle::Strong, "This project");
     let access = access.lines().join("; ");
     format!("{project} {access}")
-}
-
-/// The hosts and programs that a project uses, as a list with a heading.
-pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
-    let heading = console.paint(TextStyle::Strong, "This project:");
-    [heading]
-        .into_iter()
-        .chain(access.lines().iter().map(|line| format!("  {line}")))
-        .collect::<Vec<_>>()
-        .join("\n")
 }
 
 /// The chains of a part, in words.

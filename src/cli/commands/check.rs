@@ -12,12 +12,11 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::fixture::audit::audit_all;
-use crate::cli::commands::fixture::tokens_of;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::findings::{every_finding, render, render_kinds};
-use crate::cli::format::{count, display_width, left, money, or_dash};
+use crate::cli::findings::{render, render_some};
+use crate::cli::format::{count, display_width, left, money};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
-use crate::cli::screen::{access_line, access_list};
+use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
@@ -27,11 +26,10 @@ use models::{
     AskFailure, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy,
     Settings, Turn, Unlimited, estimate,
 };
-use sessions::import::{FixtureStats, stats};
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// List each finding with its place, and every fixture
+    /// List each finding with its place
     #[arg(long)]
     pub(crate) all: bool,
     /// Send one small request to each model of the pipeline: is its server, key and name right?
@@ -61,13 +59,7 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
         result.pings = Some(ping_models(pipeline)?);
     }
     let errors = result.problems.errors();
-    console.report(&result.json(), || {
-        if args.all {
-            result.print_all(console)
-        } else {
-            result.print(console)
-        }
-    });
+    console.report(&result.json(), || result.print(args.all, console));
     Ok(match errors {
         0 if result.has_failed_ping() => Exit::Error,
         0 => Exit::Done,
@@ -159,27 +151,34 @@ impl CheckResult {
         self.access.as_ref().filter(|access| !access.is_empty())
     }
 
-    /// Prints whether the project is valid, the findings by kind, and what the project has, on eight lines; with `--quiet`
-    /// only errors.
-    fn print(&self, console: &Console) {
+    /// Prints whether the project is valid, the findings, `all` of them at their places, and what the project has; with
+    /// `--quiet` only errors.
+    fn print(&self, all: bool, console: &Console) {
+        let (mut sorted, warnings): (Vec<Problem>, Vec<Problem>) =
+            (self.problems.0.iter().cloned())
+                .partition(|problem| problem.severity() == Severity::Error);
+        if !console.is_quiet {
+            console.print(&self.summary(console));
+            sorted.extend(warnings);
+        }
+        if !sorted.is_empty() {
+            let draw = if all { render } else { render_some };
+            console.eprint(&draw(&Problems(sorted), console));
+        }
         if console.is_quiet {
-            let errors = Problems(self.problems_of(Severity::Error).cloned().collect());
-            if !errors.is_empty() {
-                console.eprint(&render_kinds(&errors, console));
-            }
-            self.pings
+            return self
+                .pings
                 .iter()
                 .for_each(|pings| print_failed_pings(pings, console));
-            return;
-        }
-        console.print(&self.summary(console));
-        if !self.problems.is_empty() {
-            console.eprint(&render_kinds(&self.problems, console));
         }
         if let Some(access) = self.access() {
             console.print(&console.prose(&access_line(access, console)));
         }
-        if let Some(pipeline) = self.pipeline.as_ref().filter(|_| self.problems.is_empty()) {
+        if let Some(pipeline) = self
+            .pipeline
+            .as_ref()
+            .filter(|_| all || self.problems.is_empty())
+        {
             let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());
             console.print(&format!("fixtures: {}", names(fixtures)));
             console.print(&format!(
@@ -188,31 +187,9 @@ impl CheckResult {
             ));
         }
         self.print_pings(console);
-        match self.problems.0.len() {
-            0 if self.has_failed_ping() => {}
-            0 => console.next("compeval plan"),
-            1 => {}
-            _ => console.note(every_finding()),
+        if self.problems.is_empty() && !self.has_failed_ping() {
+            console.next("compeval plan");
         }
-    }
-
-    /// Prints each finding at its place, and each fixture.
-    fn print_all(&self, console: &Console) {
-        console.print(&self.summary(console));
-        if !self.problems.is_empty() {
-            let sorted = self
-                .problems_of(Severity::Error)
-                .chain(self.problems_of(Severity::Warning));
-            let sorted = Problems(sorted.cloned().collect());
-            console.eprint(&render(&sorted, console));
-        }
-        if let Some(pipeline) = &self.pipeline {
-            console.print(&contents(pipeline, console));
-        }
-        if let Some(access) = self.access() {
-            console.print(&access_list(access, console));
-        }
-        self.print_pings(console);
     }
 
     fn print_pings(&self, console: &Console) {
@@ -284,55 +261,6 @@ fn problem_json(problem: &Problem) -> Value {
         "message": problem.message(),
         "help": problem.advice(),
     })
-}
-
-/// The names that `--fixtures` and `--methods` accept.
-fn contents(pipeline: &Pipeline, console: &Console) -> String {
-    let columns = [
-        "fixture",
-        "messages",
-        "tokens",
-        "points",
-        "probes",
-        "calls",
-        "files",
-        "KB",
-        "languages",
-    ];
-    let rows = pipeline.fixtures.iter().map(|loaded| {
-        let FixtureStats {
-            messages,
-            tokens: Tokens(tokens),
-            tools,
-            files,
-            languages,
-            ..
-        } = stats(&loaded.fixture, &tokens_of);
-        let size = std::fs::metadata(pipeline.folder.join(&loaded.path))
-            .ok()
-            .map(|file| file.len());
-        vec![
-            loaded.name().to_owned(),
-            messages.to_string(),
-            tokens.to_string(),
-            loaded.points.len().to_string(),
-            loaded.bank.probes.len().to_string(),
-            tools.values().sum::<usize>().to_string(),
-            files.len().to_string(),
-            or_dash(size.map(|bytes| bytes.div_ceil(1000))),
-            languages.join(" "),
-        ]
-    });
-    let methods: Vec<&str> = pipeline
-        .methods
-        .iter()
-        .map(|method| &*method.name.0)
-        .collect();
-    format!(
-        "{}\n\nmethods: {}\n",
-        console.table(&columns, &[8], rows),
-        methods.join(", ")
-    )
 }
 
 /// The limit of the reply, the lowest that every vendor accepts.

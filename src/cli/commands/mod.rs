@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show what a run would do and cost, and why; sends no request
     #[command(
-        after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code"
+        after_help = "Examples:\n  compeval plan\n  compeval plan --methods anchored --exit-code"
     )]
     Plan(PlanArgs),
     /// Compress, answer and grade; write the results, print the summary

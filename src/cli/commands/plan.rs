@@ -14,7 +14,7 @@ use crate::cli::project::{
     PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
 };
 use crate::cli::remote::RemoteArgs;
-use crate::cli::screen::{access_line, access_list, part_line};
+use crate::cli::screen::{access_line, part_line};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
@@ -49,9 +49,6 @@ pub(crate) struct PlanArgs {
     /// without a name, is the newest complete results
     #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, conflicts_with = "part")]
     pub(crate) compare_to: Option<String>,
-    /// Print every reason
-    #[arg(long)]
-    pub(crate) all: bool,
     /// Exit with 7 if work is pending
     #[arg(long)]
     pub(crate) exit_code: bool,
@@ -61,7 +58,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     let (compared, own) = (args.compare_to.as_deref(), args.select.label.as_deref());
     let baseline = baseline_of(common, compared, own, true, console)?;
     let plan = plan_project(common, args, baseline.as_ref(), console)?;
-    print(&plan, args.all, console);
+    print(&plan, console);
     let is_pending = plan.forecast.is_pending() || plan.most_checks > 0;
     Ok(if args.exit_code && is_pending {
         Exit::Pending
@@ -179,22 +176,19 @@ struct RemoteJson {
     is_offline: bool,
 }
 
-/// Prints the plan, with `all` at full length. What the run sends and costs is the first line.
-pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
+/// Prints the plan. What the run sends and costs is the first line.
+pub(crate) fn print(plan: &ProjectPlan, console: &Console) {
     console.report(plan, || {
         if let Some(price) = estimate_line(plan) {
             console.print(&console.prose(&price));
         }
         if !plan.access.is_empty() {
-            console.print(&match all {
-                true => format!("{}\n", access_list(&plan.access, console)),
-                false => console.prose(&access_line(&plan.access, console)),
-            });
+            console.print(&console.prose(&access_line(&plan.access, console)));
         }
         if let Some(part) = &plan.part {
             console.print(&part_line(part));
         }
-        console.print(&render(plan, all, console));
+        console.print(&render(plan, console));
         if let Some(line) = change_line(plan) {
             console.print(&line);
         }
@@ -455,7 +449,7 @@ impl Planned<'_> {
     }
 }
 
-fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
+fn render(plan: &ProjectPlan, console: &Console) -> String {
     let forecast = &plan.forecast;
     let mut lines = vec![stage_table(forecast, console)];
     let since = plan.compared_to.as_deref().unwrap_or_default();
@@ -464,20 +458,15 @@ fn render(plan: &ProjectPlan, all: bool, console: &Console) -> String {
         (&forecast.since_baseline, format!("since {since}")),
     ];
     for (groups, title) in explained.iter().filter(|(groups, _)| !groups.is_empty()) {
-        match all {
-            true => lines.extend(reasons(title, groups, console)),
-            false => lines.push(main_reasons(title, groups, console)),
-        }
+        lines.push(reasons(title, groups, console));
     }
     if forecast.since_baseline.is_empty() && !since.is_empty() {
         lines.push(format!("No changes found since {since}."));
     }
-    let shown = if all { forecast.too_long.len() } else { 1 };
     lines.extend(
         forecast
             .too_long
             .iter()
-            .take(shown)
             .map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
     lines.extend(submitted_line(forecast));
@@ -510,34 +499,8 @@ fn next_line(plan: &ProjectPlan, console: &Console) -> String {
     )
 }
 
-/// Each group of stale actions with its reason and changes.
-fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> Vec<String> {
-    let mut lines = vec![format!("\n{}", console.paint(TextStyle::Strong, title))];
-    for group in groups {
-        let method = group
-            .method
-            .as_deref()
-            .map(|method| format!(" · {method}"))
-            .unwrap_or_default();
-        lines.push(format!(
-            "  {}{method}: {} ({})",
-            group.stage.name(),
-            group.why.name(),
-            count(group.actions, "action")
-        ));
-        lines.extend(
-            group
-                .changed
-                .iter()
-                .map(|changed| format!("      {}", console.paint(TextStyle::Dim, changed))),
-        );
-    }
-    lines.push(String::new());
-    lines
-}
-
 /// The reasons on one line, each once: what was edited before what merely follows from it or is not in the cache.
-fn main_reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
+fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     const PLACES: usize = 3;
     let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();
     for group in groups {

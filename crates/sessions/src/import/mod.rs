@@ -21,7 +21,6 @@ mod pairing;
 mod points;
 mod scrub;
 mod source;
-mod stats;
 mod text_results;
 mod written_call;
 
@@ -48,7 +47,6 @@ pub use scrub::{
     SuspicionKind, audit, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 use source::{DOCUMENT_LIMIT, Records};
-pub use stats::{FixtureStats, stats};
 
 /// Bytes of a file that are read to detect how it is divided into records.
 const HEAD: u64 = 64 << 10;

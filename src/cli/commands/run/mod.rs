@@ -40,7 +40,7 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
             ..plan::PlanArgs::default()
         };
         let plan = plan::plan_project(common, &planned, baseline.as_ref(), console)?;
-        plan::print(&plan, false, console);
+        plan::print(&plan, console);
         return Ok(Exit::Done);
     }
     run_once(common, args, console)
