@@ -11,18 +11,17 @@ mod project;
 mod remote;
 mod screen;
 mod terminal;
-mod usage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use commands::{Cli, dispatch, program};
+use commands::{Cli, dispatch};
 use failure::{Exit, Failure};
 use interrupts::prepare_process;
 use project::folder;
@@ -42,7 +41,7 @@ pub fn main() -> u8 {
         Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
             return without_command(&error);
         }
-        Err(error) => return usage::refuse(&error),
+        Err(error) => return refuse(&error),
     };
     choose_language(&cli.common);
     let console = Console::new(&cli.common);
@@ -64,7 +63,7 @@ pub fn main() -> u8 {
 
 /// Parses the arguments of this process.
 fn parse() -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&program().try_get_matches_from(std::env::args_os())?)
+    Cli::from_arg_matches(&Cli::command().try_get_matches_from(std::env::args_os())?)
 }
 
 /// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
@@ -83,7 +82,7 @@ fn choose_language(common: &Common) {
 
 /// What to print for global flags without a command: the introduction where the folder has no project, else clap's error.
 fn without_command(error: &clap::Error) -> u8 {
-    let mut program = program().ignore_errors(true);
+    let mut program = Cli::command().ignore_errors(true);
     program.build();
     let matches = program.try_get_matches_from_mut(std::env::args_os());
     let matches = matches
@@ -99,7 +98,18 @@ fn without_command(error: &clap::Error) -> u8 {
         choose_language(&common);
         return introduce();
     }
-    usage::refuse(error)
+    refuse(error)
+}
+
+/// Prints why the arguments cannot be used, or the help or version that was asked for; returns the exit code.
+fn refuse(error: &clap::Error) -> u8 {
+    let exit = match error.print() {
+        _ if error.use_stderr() => Exit::BadInput,
+        // A reader of the help who has seen enough closes the pipe.
+        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Exit::Error,
+        _ => Exit::Done,
+    };
+    exit.code()
 }
 
 /// Prints an introduction, for `compeval` without a command where there is no project yet.

@@ -33,7 +33,6 @@ const ANYTHING_GOES: &[&str] = &["--focus-topic", "--name", "--writer"];
 
 /// The subcommands that a page of help lists.
 fn subcommands(help: &str) -> Vec<String> {
-    // The program's own help lists the commands in groups before the options.
     let is_heading =
         |line: &&str| line.ends_with(':') && !line.starts_with(' ') && !line.starts_with("Usage");
     let listed = help

@@ -1,5 +1,4 @@
-//! The commands: each file or folder holds one command with its own arguments. The shortest ones are here, and the groups by
-//! purpose in which the help lists all.
+//! The commands: each file or folder holds one command with its own arguments. The shortest ones are here.
 
 mod batch;
 mod cache;
@@ -20,13 +19,11 @@ mod run;
 mod show;
 mod why;
 
-use std::fmt::Write;
-
 use batch::BatchCommand;
 use cache::CacheCommand;
 use cell::ShowArgs;
 use check::CheckArgs;
-use clap::builder::{PossibleValuesParser, StyledStr};
+use clap::builder::PossibleValuesParser;
 use clap::{CommandFactory, Parser, Subcommand};
 use compare::CompareArgs;
 use fixture::FixtureCommand;
@@ -177,11 +174,6 @@ pub(crate) enum Command {
     },
 }
 
-/// The program with all of its commands.
-pub(super) fn program() -> clap::Command {
-    with_groups(Cli::command())
-}
-
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     let common = &cli.common;
@@ -226,7 +218,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Schema { file } => print_schema(file, console),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut program(), "compeval", &mut script);
+            clap_complete::generate(*shell, &mut Cli::command(), "compeval", &mut script);
             console.raw(&script);
             Ok(Exit::Done)
         }
@@ -242,70 +234,8 @@ fn print_schema(file: &str, console: &Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The commands by purpose, in the order in which a newcomer needs them.
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start", &["init", "check"]),
-    ("Evaluate", &["plan", "run"]),
-    (
-        "Read results",
-        &["show", "why", "compare", "report", "labels"],
-    ),
-    (
-        "Sessions and probes",
-        &["observe", "guard", "fixture", "probes"],
-    ),
-    ("Judges", &["judge"]),
-    (
-        "Cache and tools",
-        &["cache", "batch", "schema", "completions"],
-    ),
-];
-
-/// Gives the program a help page with its commands in groups.
-fn with_groups(program: clap::Command) -> clap::Command {
-    let page = help_page(&program);
-    program.help_template(page)
-}
-
-fn help_page(program: &clap::Command) -> StyledStr {
-    let styles = program.get_styles();
-    let (header, literal) = (*styles.get_header(), *styles.get_literal());
-    let width = GROUPS
-        .iter()
-        .flat_map(|(_, names)| *names)
-        .map(|name| name.len())
-        .max()
-        .unwrap_or(0);
-    let mut page = StyledStr::new();
-    // Writing to memory cannot fail.
-    let _ = write!(
-        page,
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n"
-    );
-    for (title, names) in GROUPS {
-        let _ = writeln!(page, "\n{header}{title}:{header:#}");
-        for name in names {
-            let about = program
-                .find_subcommand(name)
-                .and_then(clap::Command::get_about)
-                .map(ToString::to_string);
-            let about = about.unwrap_or_default();
-            let _ = writeln!(page, "  {literal}{name:<width$}{literal:#}  {about}");
-        }
-    }
-    let _ = write!(
-        page,
-        "\n{header}Options:{header:#}\n{{options}}{{after-help}}"
-    );
-    page
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use clap::CommandFactory;
-
     use super::*;
 
     fn leaves(command: &clap::Command, path: &str) -> Vec<String> {
@@ -324,30 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn every_command_is_in_one_group_and_there_are_few() {
-        let program = Cli::command();
-        let grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, names)| *names)
-            .copied()
-            .collect();
-        let known: BTreeSet<&str> = program
-            .get_subcommands()
-            .map(clap::Command::get_name)
-            .collect();
-        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
-        assert_eq!(grouped.len(), known.len(), "a command is in two groups");
+    fn there_are_few_commands_and_their_list_fits_into_80_columns() {
+        let mut program = Cli::command();
         let leaves = leaves(&program, "");
         assert!(leaves.len() <= 30, "{} commands: {leaves:?}", leaves.len());
-    }
-
-    #[test]
-    fn the_list_of_commands_fits_into_80_columns() {
-        let page = help_page(&Cli::command()).to_string();
-        let long: Vec<&str> = page
-            .lines()
-            .filter(|line| line.chars().count() > 80)
-            .collect();
+        let page = program.render_help().to_string();
+        let list = page.lines().take_while(|line| *line != "Options:");
+        let long: Vec<&str> = list.filter(|line| line.chars().count() > 80).collect();
         assert_eq!(long, Vec::<&str>::new());
     }
 }
