@@ -97,7 +97,7 @@ fn entries_are_listed_by_stage_method_and_age_and_shown_by_a_prefix() {
         (&"compress".into(), &"anchored".into())
     );
     assert!(keys(&project.json(&["cache", "ls", "--older-than", "1d"])).is_empty());
-    let shown = project.ok(&["cache", "show", &keys(&anchored)[0][..12], "--inputs"]);
+    let shown = project.ok(&["cache", "show", &keys(&anchored)[0][..12]]);
     assert!(
         shown.contains("## Session intent") && shown.contains("prompts/anchored.md as of"),
         "{shown}"
@@ -367,19 +367,6 @@ fn inputs_of_either_side_are_counted() {
             .collect();
         assert!(numbers[0] <= numbers[1], "{line}");
     }
-}
-
-#[test]
-fn entries_are_listed_by_what_made_them() {
-    let project = Project::ran("a");
-    let list = |options: &[&str]| {
-        let output =
-            project.run(&[&["cache", "ls", "--model", "rule truncate"][..], options].concat());
-        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
-    };
-    assert!(list(&[]).contains("1 entry, "), "{}", list(&[]));
-    let text = list(&["--stage", "judge"]);
-    assert!(text.contains("No entry matches `rule truncate`."), "{text}");
 }
 
 #[test]

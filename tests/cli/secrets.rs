@@ -53,7 +53,7 @@ fn no_entry_of_the_cache_holds_the_key_when_it_is_unpacked() {
     assert!(keys.len() > 31);
     let mut read = 0;
     for key in keys.iter().step_by(9) {
-        for flag in ["--raw", "--inputs"] {
+        for flag in ["--raw", ""] {
             let shown = project
                 .expect(0, &format!("cache show {key} {flag}"))
                 .stdout;
@@ -222,7 +222,7 @@ fn a_key_that_comes_in_two_parts_is_not_shown_as_one() {
     project.expect(0, "run --label a --runs 1 --methods full");
     let listed = project.expect(0, "cache ls --json --stage answer").json();
     let key = listed[0]["key"].as_str().unwrap();
-    for flag in ["", "--json", "--inputs"] {
+    for flag in ["", "--json"] {
         let shown = project
             .expect(0, &format!("cache show {key} {flag}"))
             .stdout;

@@ -106,7 +106,7 @@ fn context(
     let meta = snapshot
         .meta(&record)
         .map_err(|damage| damage.to_string())?;
-    Ok(output_of(&record, &meta, &body).text())
+    Ok(output_of(&record, &meta, &body))
 }
 
 /// The context as the pipeline reads it; `None` where method or fixture have changed.

@@ -1,12 +1,13 @@
 //! How entries are shown: their coordinates, their provenance, their totals, and their outputs as their stages display
 //! them.
 
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::action::Stage;
 use crate::cli::failure::{Failure, import_failure};
-use crate::cli::format::{age, duration, left, money, short_tokens, size, with_fields};
+use crate::cli::format::{age, count, duration, left, money, short_tokens, size, with_fields};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
@@ -197,16 +198,13 @@ fn consumption(record: &Record, meta: &EntryMeta) -> String {
     )
 }
 
-/// Totals over entries. One unknown price makes `usd` unknown; `usd_known` is the sum of the known ones.
+/// Totals over entries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct EntryTotals {
     pub(super) entries: u64,
-    pub(super) bytes: u64,
+    bytes: u64,
     /// Null if a price is unknown.
     usd: Option<Usd>,
-    usd_known: Usd,
-    /// Entries with an unknown price.
-    unpriced: u64,
 }
 
 impl Default for EntryTotals {
@@ -215,8 +213,6 @@ impl Default for EntryTotals {
             entries: 0,
             bytes: 0,
             usd: Some(Usd(0.0)),
-            usd_known: Usd(0.0),
-            unpriced: 0,
         }
     }
 }
@@ -226,35 +222,22 @@ impl EntryTotals {
         self.entries += 1;
         self.bytes += record.stored_bytes();
         self.usd = add_known(self.usd, record.cost);
-        self.usd_known += record.cost.unwrap_or_default();
-        self.unpriced += u64::from(record.cost.is_none());
-    }
-
-    /// The cost, with the number of unpriced entries.
-    pub(super) fn money(&self) -> String {
-        match self.unpriced {
-            0 => money(self.usd),
-            n if n == self.entries => money(None),
-            n => format!("{} + {n} unpriced", money(Some(self.usd_known))),
-        }
     }
 }
 
-/// An output as its stage displays it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum EntryOutput {
-    /// A context, an answer or any other text.
-    Text(String),
-    /// Grades: criterion, score, reason.
-    Grades(Vec<(String, String, String)>),
-    /// Data that only its provider can read.
-    Opaque(usize),
+impl fmt::Display for EntryTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = count(self.entries, "entry");
+        let cost = money(self.usd);
+        write!(f, "{entries}, {}, which cost {cost}", size(self.bytes))
+    }
 }
 
-/// Parses a body for display, as far as that is possible without the pipeline.
-pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> EntryOutput {
+/// A body as text, for display and comparison, as far as that is possible without the pipeline; JSON in lines.
+pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> String {
+    let lossy = || String::from_utf8_lossy(bytes).into_owned();
     let BodyFormat::Reply(dialect) = record.body_format() else {
-        return EntryOutput::Text(local_output(bytes).unwrap_or_else(|| lossy_text(bytes)));
+        return local_output(bytes).unwrap_or_else(lossy);
     };
     let operation = match meta.inputs.input("operation") {
         Some(part) if part.text.as_deref() == Some("Compact") => Operation::Compact,
@@ -262,75 +245,25 @@ pub(crate) fn output_of(record: &Record, meta: &EntryMeta, bytes: &[u8]) -> Entr
         None => Operation::Generate,
     };
     let Ok(reply) = models::read(dialect, operation, bytes, None) else {
-        return EntryOutput::Text(lossy_text(bytes));
+        return lossy();
     };
     if reply.text.is_empty() && reply.items.is_some() {
-        return EntryOutput::Opaque(bytes.len());
+        let bytes = size(bytes.len() as u64);
+        return format!("({bytes} that only its provider can read)");
     }
-    let grades = if meta.inputs.stage == Stage::Judge {
-        grades_of(&reply.text)
-    } else {
-        None
-    };
-    grades.map_or(EntryOutput::Text(reply.text), EntryOutput::Grades)
-}
-
-fn lossy_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    match serde_json::from_str::<Value>(&reply.text) {
+        Ok(json) => format!("{json:#}"),
+        Err(_) => reply.text,
+    }
 }
 
 /// The output of a rule or a program: messages or a summary.
 fn local_output(bytes: &[u8]) -> Option<String> {
-    if let Ok(messages) = serde_json::from_slice::<Vec<Message>>(bytes) {
-        return Some(render(&messages));
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    if let Some(summary) = value.get("summary") {
+        return summary.as_str().map(str::to_owned);
     }
-    let object: Value = serde_json::from_slice(bytes).ok()?;
-    match (object.get("summary"), object.get("messages")) {
-        (Some(summary), _) => summary.as_str().map(str::to_owned),
-        (None, Some(messages)) => serde_json::from_value::<Vec<Message>>(messages.clone())
-            .ok()
-            .map(|m| render(&m)),
-        (None, None) => None,
-    }
-}
-
-/// The grades in a judge's reply.
-fn grades_of(text: &str) -> Option<Vec<(String, String, String)>> {
-    let object: Value = serde_json::from_str(text.get(text.find('{')?..=text.rfind('}')?)?).ok()?;
-    let results = object.get("criterionResults")?.as_array()?.iter();
-    Some(
-        results
-            .map(|entry| {
-                ["criterionId", "score", "reasoning"]
-                    .map(|name| member_text(entry, name))
-                    .into()
-            })
-            .collect(),
-    )
-}
-
-fn member_text(object: &Value, name: &str) -> String {
-    match object.get(name) {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => "–".to_owned(),
-    }
-}
-
-impl EntryOutput {
-    /// As text, for display and comparison.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            EntryOutput::Text(text) => text.clone(),
-            EntryOutput::Grades(grades) => {
-                let lines = grades
-                    .iter()
-                    .map(|(criterion, score, reason)| format!("{criterion}  {score}  {reason}"));
-                lines.collect::<Vec<_>>().join("\n")
-            }
-            EntryOutput::Opaque(bytes) => {
-                format!("({} that only its provider can read)", size(*bytes as u64))
-            }
-        }
-    }
+    let messages = value.get("messages").unwrap_or(&value).clone();
+    let messages: Vec<Message> = serde_json::from_value(messages).ok()?;
+    Some(render(&messages))
 }

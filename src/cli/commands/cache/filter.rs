@@ -1,18 +1,15 @@
-//! The selection of entries by stage, method, model, fixture and age, and ages as users write them (`30d`, `12h`).
+//! The selection of entries by stage, method, fixture, remote and age, and ages as users write them (`30d`, `12h`).
 
 use std::time::Duration;
 
 use clap::Args;
 
-use super::entry::model_of;
 use crate::action::Stage;
-use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
-use crate::pipeline::list;
 use store::cache::{Record, now_ms};
 use store::remote::RemoteUrl;
 
-/// Which entries.
+/// Which entries; all conditions must hold.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CacheFilter {
     /// Only entries of this stage
@@ -21,9 +18,6 @@ pub(crate) struct CacheFilter {
     /// Only entries made for this method
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// Only entries answered by this model
-    #[arg(long)]
-    pub(crate) model: Option<String>,
     /// Only entries made for this fixture
     #[arg(long)]
     pub(crate) fixture: Option<String>,
@@ -31,99 +25,41 @@ pub(crate) struct CacheFilter {
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<RemoteUrl>,
     /// Only entries older than this (30d, 12h)
-    #[arg(long, value_name = "AGE")]
-    pub(crate) older_than: Option<String>,
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub(crate) older_than: Option<Duration>,
 }
 
-/// Conditions on entries; all must hold.
-#[derive(Debug)]
-pub(super) struct EntryFilter {
-    wanted: CacheFilter,
-    /// Made before this time, in milliseconds since 1970.
-    before: Option<u64>,
-}
-
-impl EntryFilter {
-    pub(super) fn new(wanted: CacheFilter) -> Result<EntryFilter, Failure> {
-        let age = wanted.older_than.as_deref().map(parse_age).transpose();
-        let age = age.map_err(|why| Failure::input(format!("--older-than: {why}")))?;
-        let before = age
-            .map(|age| now_ms().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX)));
-        Ok(EntryFilter { before, wanted })
-    }
-
+impl CacheFilter {
     /// Whether a record meets the conditions that need no meta.
     pub(super) fn admits(&self, record: &Record) -> bool {
-        self.wanted
-            .stage
-            .is_none_or(|stage| Some(stage) == record.stage())
-            && self.before.is_none_or(|before| record.created < before)
-    }
-
-    /// That no entry meets the conditions, with the names that were required.
-    pub(super) fn refusal(&self) -> String {
-        let names = [
-            &self.wanted.method,
-            &self.wanted.model,
-            &self.wanted.fixture,
-        ];
-        let names = names.into_iter().flatten().map(String::as_str);
-        format!("No entry matches {}", list(names))
-            .trim_end()
-            .to_owned()
-            + "."
+        let is_old = |age: Duration| {
+            let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+            record.created < now_ms().saturating_sub(age)
+        };
+        self.stage.is_none_or(|stage| Some(stage) == record.stage())
+            && self.older_than.is_none_or(is_old)
     }
 
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
+        let remote = self.remote.as_ref().map(ToString::to_string);
+        let method = meta.place.cell().map(|cell| &*cell.method);
         let names = [
-            (&self.wanted.method, method_of(meta)),
-            (&self.wanted.fixture, meta.place.fixture()),
+            (&self.method, method),
+            (&self.fixture, meta.place.fixture()),
+            (&remote, meta.imported.as_deref()),
         ];
         names
             .into_iter()
             .all(|(wanted, name)| wanted.is_none() || wanted.as_deref() == name)
-            && self
-                .wanted
-                .model
-                .as_deref()
-                .is_none_or(|model| is_model(model, meta))
-            && self
-                .wanted
-                .remote
-                .as_ref()
-                .is_none_or(|remote| meta.imported.as_deref() == Some(remote.to_string().as_str()))
     }
-}
-
-/// The method that an entry was made for.
-fn method_of(meta: &EntryMeta) -> Option<&str> {
-    meta.place.cell().map(|cell| &*cell.method)
-}
-
-/// Whether `wanted` is the requested or the answering model, with or without its provider, or what made the entry.
-fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
-    let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
-    names
-        .into_iter()
-        .flatten()
-        .any(|name| is_named(wanted, name))
-        || model_of(meta) == wanted
-}
-
-/// Whether `wanted` is this name, with or without its provider.
-fn is_named(wanted: &str, name: &str) -> bool {
-    name == wanted
-        || name
-            .split_once('/')
-            .is_some_and(|(_, model)| model == wanted)
 }
 
 /// An age: a number and `s`, `m` (or `min`), `h`, `d` or `w`.
 ///
 /// # Errors
 /// What was expected.
-fn parse_age(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [
         ("s", 1.0),
         ("min", 60.0),

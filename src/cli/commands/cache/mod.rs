@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, count, cut, display_width, left, money, right, short_tokens, size};
+use crate::cli::format::{age, count, cut, display_width, money, size};
 use crate::cli::project::{print_notices, project_paths_of};
 use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
-use entry::{EntryTotals, date_of, model_of};
-use filter::{CacheFilter, EntryFilter};
+use entry::EntryTotals;
+use filter::CacheFilter;
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
 
@@ -38,7 +38,7 @@ pub(crate) enum CacheCommand {
     Ls(CacheFilter),
     /// Show one entry, output and provenance; or compare two, input by input
     #[command(
-        after_help = "Examples:\n  compeval cache show 3f2a --inputs\n  compeval cache show 3f2a 91bc    what differs"
+        after_help = "Examples:\n  compeval cache show 3f2a\n  compeval cache show 3f2a 91bc    what differs"
     )]
     Show {
         /// A unique prefix of its key
@@ -48,9 +48,6 @@ pub(crate) enum CacheCommand {
         /// Print only the stored bytes
         #[arg(long, conflicts_with = "other")]
         raw: bool,
-        /// Also list the inputs
-        #[arg(long, conflicts_with = "other")]
-        inputs: bool,
     },
     /// Remove entries and free their space
     #[command(
@@ -83,12 +80,10 @@ pub(crate) fn run(
             key,
             other: None,
             raw,
-            inputs,
         } => show::run(
             &snapshot(&project_paths_of(common)?.cache, console)?,
             key,
             *raw,
-            *inputs,
             console,
         ),
         CacheCommand::Prune(args) => prune::run(common, &project_paths_of(common)?, args, console),
@@ -172,14 +167,13 @@ type ListedEntry = (Record, EntryMeta, Day);
 
 fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
     let snapshot = snapshot(cache, console)?;
-    let filter = EntryFilter::new(args.clone())?;
     let mut records = snapshot.records();
-    records.retain(|record| filter.admits(record));
+    records.retain(|record| args.admits(record));
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
     let (mut listed, mut totals) = (Vec::new(), EntryTotals::default());
     for record in records {
         match snapshot.meta(&record) {
-            Ok(meta) if filter.admits_names(&meta) => {
+            Ok(meta) if args.admits_names(&meta) => {
                 totals.add(&record);
                 let day = snapshot.last_used(&record);
                 listed.push((record, meta, day));
@@ -197,73 +191,50 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     }
     console.note(&match (totals.entries, snapshot.is_empty()) {
         (0, true) => "The cache is empty; `compeval run` fills it.".to_owned(),
-        (0, false) => filter.refusal(),
-        (entries, _) => format!(
-            "{}, {}, which cost {}; the cache takes {} on disk",
-            count(entries, "entry"),
-            size(totals.bytes),
-            totals.money(),
+        (0, false) => "No entry matches.".to_owned(),
+        _ => format!(
+            "{totals}; the cache takes {} on disk",
             size(disk_bytes(cache))
         ),
     });
     Ok(Exit::Done)
 }
 
-/// Columns before what an entry was made for, where that is on the same line.
-const BEFORE_PLACE: usize = 100;
-/// Columns that it needs there.
-const LEAST_PLACE: usize = 30;
-/// Columns before it on a line of its own.
-const INDENT: usize = 2;
+/// Columns before what an entry was made for.
+const BEFORE_PLACE: usize = 51;
 /// Columns between it and a fault.
 const GAP: usize = 2;
 
 fn table(listed: &[ListedEntry], console: &Console) -> String {
-    // What an entry was made for is on a line of its own if there is no room for it beside the other columns.
-    let is_split = console
-        .columns()
-        .is_some_and(|columns| columns < BEFORE_PLACE + LEAST_PLACE);
-    let head = if is_split {
-        "key           stage        size      cost     age"
-    } else {
-        "key           stage     model                      size       tokens      cost     age  last use    made for"
-    };
+    let head = "key           stage        size      cost     age  made for";
     let mut lines = vec![console.paint(TextStyle::Strong, head)];
-    lines.extend(listed.iter().map(|entry| line(entry, is_split, console)));
+    lines.extend(
+        listed
+            .iter()
+            .map(|(record, meta, _)| line(record, meta, console)),
+    );
     lines.join("\n")
 }
 
-fn line((record, meta, day): &ListedEntry, is_split: bool, console: &Console) -> String {
+fn line(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let fault = match record.status {
         EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
         EntryStatus::Malformed { .. } => Some((TextStyle::Warning, "unreadable")),
         EntryStatus::Failed { .. } => Some((TextStyle::Bad, "failed")),
     };
-    let tokens = match (meta.usage.input, meta.usage.output) {
-        (None, None) => "–".to_owned(),
-        (input, output) => format!("{}+{}", short_tokens(input), short_tokens(output)),
-    };
-    let (key, stage, mut place) = (
+    let mut place = meta.place.to_string();
+    if let Some(columns) = console.columns() {
+        let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
+        place = cut(&place, columns.saturating_sub(BEFORE_PLACE + after));
+    }
+    let line = format!(
+        "{:<12}  {:<8}  {:>7}  {:>8}  {:>6}  {place}",
         record.key.0.short(),
         meta.inputs.stage.name(),
-        meta.place.to_string(),
+        size(record.stored_bytes()),
+        money(meta.cost),
+        age(now_ms().saturating_sub(record.created) / 1000)
     );
-    if let Some(columns) = console.columns() {
-        let before = if is_split { INDENT } else { BEFORE_PLACE };
-        let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
-        place = cut(&place, columns.saturating_sub(before + after));
-    }
-    let bytes = size(record.stored_bytes());
-    let cost = right(&money(meta.cost), 8);
-    let age = right(&age(now_ms().saturating_sub(record.created) / 1000), 6);
-    let line = if is_split {
-        format!("{key:<12}  {stage:<8}  {bytes:>7}  {cost}  {age}\n  {place}")
-    } else {
-        let (model, day) = (left(&cut(&model_of(meta), 22), 22), date_of(*day));
-        format!(
-            "{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}"
-        )
-    };
     match fault {
         None => line,
         Some((style, text)) => format!("{line}  {}", console.paint(style, text)),

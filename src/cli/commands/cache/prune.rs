@@ -1,19 +1,19 @@
 //! `cache prune`: removes entries, reports what they cost, and frees disk space. With `--unreachable` it keeps what the
 //! current pipeline reaches and what result sets refer to.
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
 use super::entry::{EntryTotals, snapshot};
-use super::filter::{CacheFilter, EntryFilter};
+use super::filter::{CacheFilter, parse_age};
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{count, duration, size, with_fields};
+use crate::cli::format::{count, size, with_fields};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::EntryLookup;
@@ -30,8 +30,8 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     pub(crate) unreachable: bool,
     /// Entries older than this (30d, 12h)
-    #[arg(long, value_name = "AGE")]
-    pub(crate) older_than: Option<String>,
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub(crate) older_than: Option<Duration>,
     /// Entries pulled from this remote
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<RemoteUrl>,
@@ -74,19 +74,13 @@ pub(super) fn run(
     let disk = disk_bytes(&paths.cache);
     let mut totals = EntryTotals::default();
     removed.records.iter().for_each(|record| totals.add(record));
-    let calls = removed.records.iter();
-    let seconds = calls
-        .map(|record| record.latency_ms as f64 / 1000.0)
-        .sum::<f64>();
     let fields = json!({
-        // The sum of the latencies of their calls.
-        "seconds": seconds,
         "freed": (!args.dry_run).then(|| before.saturating_sub(disk)),
         "disk": disk,
         "dry_run": args.dry_run,
     });
     console.json(&with_fields(&totals, fields));
-    report(&totals, seconds, args.dry_run, (before, disk), console);
+    report(&totals, args.dry_run, disk, console);
     Ok(Exit::Done)
 }
 
@@ -112,11 +106,11 @@ fn choose<L: Lookup>(
     paths: &ProjectPaths,
     console: &Console,
 ) -> Result<PruneCandidates, Failure> {
-    let filter = EntryFilter::new(CacheFilter {
-        older_than: args.older_than.clone(),
+    let filter = CacheFilter {
+        older_than: args.older_than,
         remote: args.remote.clone(),
         ..CacheFilter::default()
-    })?;
+    };
     let mut records = lookup.records();
     records.retain(|record| {
         let is_named = || {
@@ -202,42 +196,18 @@ fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     }
 }
 
-/// Says what is, or would be, removed; `disk` is the size of the cache before and now.
-fn report(
-    totals: &EntryTotals,
-    seconds: f64,
-    is_dry: bool,
-    (before, disk): (u64, u64),
-    console: &Console,
-) {
-    let EntryTotals { entries, bytes, .. } = *totals;
-    let disk = match !is_dry && (entries > 0 || disk < before) {
-        true => format!(" {}", disk_change(before, disk)),
-        false => String::new(),
-    };
-    if entries == 0 {
-        console.print(&format!("Nothing to remove: no entry matches.{disk}"));
+/// Says what is, or would be, removed, and the size of the cache now.
+fn report(totals: &EntryTotals, is_dry: bool, disk: u64, console: &Console) {
+    let disk = size(disk);
+    if totals.entries == 0 {
+        console.print(&format!(
+            "Nothing to remove: no entry matches. The cache takes {disk} on disk."
+        ));
         return;
     }
     let head = match is_dry {
         true => console.paint(TextStyle::Warning, "Would remove:"),
         false => console.paint(TextStyle::Good, "Removed:"),
     };
-    console.print(&format!(
-        "{head} {}, {}, which cost {} and took {} of calls.{disk}",
-        count(entries, "entry"),
-        size(bytes),
-        totals.money(),
-        duration(seconds)
-    ));
-}
-
-/// The size of the cache now, compared with before.
-fn disk_change(before: u64, now: u64) -> String {
-    let change = match now.cmp(&before) {
-        Ordering::Less => format!("{} less than before", size(before - now)),
-        Ordering::Equal => "as before".to_owned(),
-        Ordering::Greater => format!("{} more than before", size(now - before)),
-    };
-    format!("The cache takes {} on disk, {change}.", size(now))
+    console.print(&format!("{head} {totals}. The cache takes {disk} on disk."));
 }

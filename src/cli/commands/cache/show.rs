@@ -6,8 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::json;
 
 use super::entry::{
-    EntryOutput, entry_json, fault_of, find_entry, model_of, output_of, provenance, status_line,
-    status_of,
+    entry_json, fault_of, find_entry, model_of, output_of, provenance, status_line, status_of,
 };
 use crate::action::Digest;
 use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
@@ -24,7 +23,6 @@ pub(super) fn run(
     snapshot: &CacheSnapshot,
     prefix: &str,
     raw: bool,
-    inputs: bool,
     console: &Console,
 ) -> Result<Exit, Failure> {
     if raw && console.is_json {
@@ -55,14 +53,14 @@ pub(super) fn run(
     let details = json!({
         "sources": meta.inputs.sources,
         "inputs": meta.inputs.inputs,
-        "output": output.as_ref().map(EntryOutput::text),
+        "output": output,
     });
     let entry = entry_json(&record, &meta, snapshot.last_used(&record));
     let json = with_fields(&entry, details);
     console.report(&json, || {
         page(
             console,
-            &describe(&record, &meta, output.as_ref(), inputs, console),
+            &describe(&record, &meta, output.as_deref(), console),
         )
     });
     Ok(Exit::Done)
@@ -73,13 +71,7 @@ fn damaged(damage: Damage) -> Failure {
         .hinted("`compeval cache verify` removes it; the next run makes it again")
 }
 
-fn describe(
-    record: &Record,
-    meta: &EntryMeta,
-    output: Option<&EntryOutput>,
-    inputs: bool,
-    console: &Console,
-) -> String {
+fn describe(record: &Record, meta: &EntryMeta, output: Option<&str>, console: &Console) -> String {
     let mut lines = vec![heading(record, meta, console)];
     lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
@@ -89,30 +81,11 @@ fn describe(
             console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))
         ));
     }
-    if inputs {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
-        lines.extend(input_lines(meta, console));
-    }
-    match output {
-        None => {}
-        Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Grades")));
-            for (criterion, score, reason) in grades {
-                lines.push(format!(
-                    "  {} {}",
-                    left(criterion, 28),
-                    console.paint(TextStyle::Strong, score)
-                ));
-                let options = textwrap::Options::new(console.width())
-                    .initial_indent("      ")
-                    .subsequent_indent("      ");
-                lines.push(console.paint(TextStyle::Dim, &textwrap::fill(reason, options)));
-            }
-        }
-        Some(output) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
-            lines.push(output.text());
-        }
+    lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
+    lines.extend(input_lines(meta, console));
+    if let Some(output) = output {
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
+        lines.push(output.to_owned());
     }
     lines.join("\n")
 }
@@ -246,7 +219,7 @@ fn text_of(snapshot: &CacheSnapshot, record: &Record) -> Option<String> {
         return None;
     }
     let meta = snapshot.meta(record).ok()?;
-    Some(output_of(record, &meta, &snapshot.body(record).ok()?).text())
+    Some(output_of(record, &meta, &snapshot.body(record).ok()?))
 }
 
 /// The texts of outputs that are inputs of either entry.
