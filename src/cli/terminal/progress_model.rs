@@ -126,26 +126,6 @@ impl ProgressModel {
         self.samples.push_back(Sample { at: now, worked });
     }
 
-    /// What one stage has done; `brief` without what its bar shows.
-    pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
-        let StageCounts { cached, failed, .. } = progress.counts;
-        let left_out = progress.left_out();
-        let done = progress.finished() - cached - failed - left_out;
-        let (done, open) = if brief {
-            (0, 0)
-        } else {
-            (done, progress.open())
-        };
-        let parts = [
-            (done, "done"),
-            (cached, "cached"),
-            (failed, "failed"),
-            (left_out, "left out"),
-            (open, "to do"),
-        ];
-        counts_above_zero(&parts)
-    }
-
     /// First and last sample of the window, and the seconds between them.
     fn window(&self) -> Option<(&Sample, &Sample, f64)> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
@@ -153,8 +133,8 @@ impl ProgressModel {
         (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
     }
 
-    /// Tokens, money and time as text; `brief` begins with the last of these, for the end may be cut off.
-    pub(crate) fn pace_words(&self, brief: bool) -> String {
+    /// Tokens, money and time as text.
+    fn pace_words(&self) -> String {
         let mut parts = Vec::new();
         let spent = &self.snapshot.spent;
         if let Some(usage) = spent.usage {
@@ -167,9 +147,6 @@ impl ProgressModel {
                 .filter(|_| !self.is_held_up() && self.snapshot.stop == StopRequest::No)
                 .map(|seconds| format!("{} left", duration(seconds))),
         );
-        if brief {
-            parts.reverse();
-        }
         parts.join(" · ")
     }
 
@@ -215,7 +192,7 @@ impl ProgressModel {
     }
 
     /// What is waited for, the heaviest first; `None` if nothing is.
-    pub(crate) fn wait_words(&self) -> Option<String> {
+    fn wait_words(&self) -> Option<String> {
         let in_flight: u32 = self
             .snapshot
             .statuses
@@ -287,42 +264,37 @@ impl ProgressModel {
         ))
     }
 
+    /// The cells that are finished, and all.
+    pub(crate) fn cells(&self) -> (u64, u64) {
+        let sum = |of: fn(&StageProgress) -> u64| self.stages.values().map(of).sum();
+        (sum(StageProgress::finished), sum(|stage| stage.total))
+    }
+
     pub(crate) fn line(&self) -> String {
+        self.parts().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// How far the stages are, what they take, and what is waited for.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = String> {
         let stages = self.stages.iter().map(|(stage, progress)| {
-            let besides = counts_above_zero(&[
+            let besides = [
                 (progress.counts.failed, "failed"),
                 (progress.left_out(), "left out"),
-            ]);
-            let besides = if besides.is_empty() {
-                besides
-            } else {
-                format!(" ({besides})")
+            ];
+            let besides = besides.iter().filter(|(count, _)| *count > 0);
+            let besides = besides.map(|(count, name)| format!("{count} {name}"));
+            let besides = match besides.collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => none,
+                some => format!(" ({some})"),
             };
             // What is left out was not done: a line that counted it would end as if nothing were missing.
             let done = progress.finished() - progress.left_out();
             format!("{} {done}/{}{besides}", stage.name(), progress.total)
         });
         let stages = stages.collect::<Vec<String>>().join(", ");
-        let parts = [
-            Some(stages),
-            Some(self.pace_words(false)),
-            self.wait_words(),
-        ];
-        parts
-            .into_iter()
-            .flatten()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join(" · ")
+        let parts = [Some(stages), Some(self.pace_words()), self.wait_words()];
+        parts.into_iter().flatten().filter(|part| !part.is_empty())
     }
-}
-
-fn counts_above_zero(counts: &[(u64, &str)]) -> String {
-    let shown = counts.iter().filter(|(count, _)| *count > 0);
-    shown
-        .map(|(count, name)| format!("{count} {name}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// Why a provider has to be waited for: it is away, or it asked for a pause.

@@ -86,18 +86,3 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
         "{selftest:?}"
     );
 }
-
-#[test]
-fn the_rows_that_a_resized_terminal_broke_anew_are_cleared() {
-    assert_eq!(
-        cleared(6, 110, 60),
-        format!("\u{1b}[10A\r\u{1b}[J{}", "\n".repeat(5)),
-        "six rows became eleven"
-    );
-    assert_eq!(
-        cleared(6, 60, 110),
-        format!("\u{1b}[3A\r\u{1b}[J{}", "\n".repeat(5)),
-        "and four"
-    );
-    assert_eq!(cleared(1, 60, 100), "\r\u{1b}[J");
-}
