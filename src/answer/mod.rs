@@ -72,8 +72,6 @@ pub struct Recovery {
     pub protocol: SearchProtocol,
     /// The product's own search; `None` for the built-in one.
     pub command: Option<CommandSpec>,
-    /// Whether the steps after the first go by batch, too, where the first does.
-    pub batches_steps: bool,
     pub locale: Locale,
 }
 

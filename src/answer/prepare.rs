@@ -104,7 +104,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
         SearchProtocol::Line => (Operation::Generate, None),
     };
     // A batch may take a day, and the steps after the first wait for one another.
-    let lane = if lane == Lane::Batch && !rounds.is_empty() && !recovery.batches_steps {
+    let lane = if lane == Lane::Batch && !rounds.is_empty() {
         Lane::Live
     } else {
         lane

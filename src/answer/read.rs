@@ -146,7 +146,6 @@ mod tests {
             excerpt_tokens: Tokens(6),
             protocol: SearchProtocol::Tool,
             command: None,
-            batches_steps: false,
             locale: Locale::En,
         };
         let messages = [

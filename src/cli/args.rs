@@ -86,10 +86,6 @@ pub(crate) struct SelectArgs {
     /// Only planted items: exact questions on tasks, rules and jobs put into the sessions; needs no banks and no judge
     #[arg(long, help_heading = SELECTION)]
     pub(crate) planted: bool,
-    /// N compression points in each fixture instead of its own, at the ends of spans of about equal tokens; questions
-    /// belong to the fixture's own points, so this needs `--stages compress` or a pipeline without answerers
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = SELECTION)]
-    pub(crate) points: Option<u32>,
     /// Only these probes
     #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = SELECTION)]
     pub(crate) probes: Vec<String>,

@@ -103,7 +103,6 @@ pub(crate) fn open_request(
         strict: opening.strict,
         allow_unproven: select.allow_unproven,
         planted: select.planted,
-        spans: select.points,
         compress_only: select.stages == Some(StagesArg::Compress),
         without_banks: opening.without_banks,
         sharers: opening.sharers,

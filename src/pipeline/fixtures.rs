@@ -17,7 +17,7 @@ use base::fault::Fault;
 use base::text::shell_word;
 use lexical::facts::History;
 use sessions::references::PATTERNS;
-use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
+use sessions::transcript::{Fixture, ParsedFixture};
 
 pub(super) const BANK: &str = ".probes.json";
 
@@ -38,8 +38,6 @@ pub(super) struct FixtureChecks {
     pub(super) verbatim_tail: bool,
     /// Whether banks are left unread.
     pub(super) without_banks: bool,
-    /// The number of points that replace the fixture's own.
-    pub(super) spans: Option<u32>,
 }
 
 impl FixtureChecks {
@@ -268,18 +266,10 @@ impl FixtureLoader<'_> {
         let parsed = ParsedFixture::read(&source.text)
             .map_err(|faults| self.report(&source, faults))
             .ok()?;
-        let mut fixture = parsed.fixture;
+        let fixture = parsed.fixture;
         // Where someone wrote down in words how it was made, people have reviewed it.
         if !fixture.notes.is_string() {
             sizes.push((path.to_owned(), size));
-        }
-        if let Some(spans) = self.checks.spans {
-            fixture.points = ends_of_spans(
-                &fixture.messages,
-                fixture.start(),
-                spans,
-                &|message: &Message| estimate_tokens(&message.countable_text()),
-            );
         }
         if fixture.name != name {
             let message = format!(

@@ -46,8 +46,6 @@ pub struct OpenRequest {
     pub compress_only: bool,
     /// `--planted`: only planted items are asked about, without banks and judges.
     pub planted: bool,
-    /// `--points`: the number of points, at the ends of equal spans, that replace each fixture's own.
-    pub spans: Option<u32>,
     /// Fixtures are read without their banks, and a project without any fixture is not an error: for commands that run no
     /// matrix.
     pub without_banks: bool,
@@ -145,7 +143,6 @@ impl ProjectLoader<'_> {
         let (mut fixtures, without_bank) = self
             .fixture_loader(&reader, &mut problems)
             .load(&self.request.selection);
-        self.check_spans(&mut problems);
         let (checked, items) = checked.unzip();
         let items = items.flatten();
         if let Some(pipeline) = &checked {
@@ -201,18 +198,6 @@ impl ProjectLoader<'_> {
         sizes.map(|bytes| bytes / BYTES_PER_TOKEN).collect()
     }
 
-    /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
-    fn check_spans(&self, problems: &mut Problems) {
-        if self.request.spans.is_some() && !self.takes_no_banks() {
-            let problem = Problem::error(
-                "--points moves the points at which the questions of a bank are asked",
-            );
-            problems.push(
-                problem.help("add --stages compress; for questions, set `points` in the fixtures"),
-            );
-        }
-    }
-
     fn fixture_loader<'a>(
         &'a self,
         reader: &'a SourceReader,
@@ -231,7 +216,6 @@ impl ProjectLoader<'_> {
             allow_unproven,
             verbatim_tail,
             without_banks,
-            spans: self.request.spans,
         };
         FixtureLoader {
             file: self.file,

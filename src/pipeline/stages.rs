@@ -106,7 +106,6 @@ fn recovery(
         excerpt_tokens: value(&keys.excerpt_tokens).unwrap_or(EXCERPT_TOKENS),
         protocol: value(&keys.protocol).unwrap_or_default(),
         command,
-        batches_steps: value(&keys.batch_steps).unwrap_or(false),
         locale: context.locale,
     })
 }

@@ -192,7 +192,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         input: Option<f64>,
         expected: u64,
     ) {
-        if !recovery.batches_steps {
+        // The steps after the first are not batched.
+        if model.lane == Lane::Batch {
             model.lane = Lane::Live;
         }
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);

@@ -121,9 +121,8 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
         (4, 10)
     );
     for (name, limit) in [
-        ("until", ["--until", "3"]),
         ("tokens", ["--max-tokens", "50"]),
-        ("least", ["--until", "1"]),
+        ("least", ["--max-tokens", "1"]),
     ] {
         let fixture = cut(name, &limit);
         assert_eq!(
@@ -137,7 +136,7 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
     }
     assert_eq!(
         project
-            .run(&["fixture", "import", "session.json", "--until", "0"])
+            .run(&["fixture", "import", "session.json", "--max-tokens", "0"])
             .code,
         2
     );

@@ -306,45 +306,41 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn the_first_step_goes_by_batch_and_the_others_live_unless_declared() {
-    for declared in [false, true] {
-        let server = BatchServer::start(Vendor::OpenAi);
-        let project = batches::project(&server);
-        let settings = format!(
-            "[answer.recovery]\nprotocol = \"line\"\ncalls = 1\nbatch_steps = {declared}\n\n[[judge]]"
-        );
-        project.edit("pipeline.toml", "[[judge]]", &settings);
-        server.book().behaviour.fates = Arc::new(|body, _| {
-            let text = body.to_string();
-            let is_first = text.contains("SEARCH: words") && !text.contains("No searches are left");
-            if is_first {
-                Fate::Text("SEARCH: listen port")
-            } else {
-                Fate::Sensible
-            }
-        });
-        project.expect(
-            0,
-            "run --label a --runs 1 --lane batch --wait --methods nothing",
-        );
-        let (_, open) = books(&project, "a");
-        assert!(
-            open.values()
-                .all(|row| row["open_book"]["searches"].as_array().unwrap().len() == 1),
-            "{open:?}"
-        );
-        let in_batches: Vec<String> = server
-            .book()
-            .batches
-            .iter()
-            .flat_map(|batch| &batch.lines)
-            .map(|(_, body)| body.to_string())
-            .collect();
-        let has = |words: &str| in_batches.iter().any(|body| body.contains(words));
-        assert_eq!(
-            (has("SEARCH: words"), has("No searches are left")),
-            (true, declared)
-        );
-        assert_eq!(server.billed_twice(), 0);
-    }
+fn the_first_step_goes_by_batch_and_the_others_live() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = batches::project(&server);
+    let settings = "[answer.recovery]\nprotocol = \"line\"\ncalls = 1\n\n[[judge]]";
+    project.edit("pipeline.toml", "[[judge]]", settings);
+    server.book().behaviour.fates = Arc::new(|body, _| {
+        let text = body.to_string();
+        let is_first = text.contains("SEARCH: words") && !text.contains("No searches are left");
+        if is_first {
+            Fate::Text("SEARCH: listen port")
+        } else {
+            Fate::Sensible
+        }
+    });
+    project.expect(
+        0,
+        "run --label a --runs 1 --lane batch --wait --methods nothing",
+    );
+    let (_, open) = books(&project, "a");
+    assert!(
+        open.values()
+            .all(|row| row["open_book"]["searches"].as_array().unwrap().len() == 1),
+        "{open:?}"
+    );
+    let in_batches: Vec<String> = server
+        .book()
+        .batches
+        .iter()
+        .flat_map(|batch| &batch.lines)
+        .map(|(_, body)| body.to_string())
+        .collect();
+    let has = |words: &str| in_batches.iter().any(|body| body.contains(words));
+    assert_eq!(
+        (has("SEARCH: words"), has("No searches are left")),
+        (true, false)
+    );
+    assert_eq!(server.billed_twice(), 0);
 }

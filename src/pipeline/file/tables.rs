@@ -246,8 +246,6 @@ table! {
         excerpt_tokens: Tokens,
         /// How a model asks: "tool", or "line" for a model without tools. Default: "tool".
         protocol: SearchProtocol,
-        /// Whether the steps after the first go by batch, too, where the first does. Default: false.
-        batch_steps: bool,
     } with { program: ProgramKeys }
 }
 

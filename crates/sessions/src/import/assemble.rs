@@ -20,51 +20,43 @@ pub struct FixtureOptions {
     pub name: Option<String>,
     /// What to remove.
     pub scrub: ScrubSettings,
-    /// Which part of the session is used.
-    pub cut: SessionCut,
+    /// The most tokens of the session that are used, without those of the system message; it ends with a whole turn.
+    pub max_tokens: Option<Tokens>,
     /// The time of scrubbing to record.
     pub scrubbed_at: Option<String>,
     /// Where to put compression points.
     pub points: PointRules,
 }
 
-/// The limits of a session: the stricter one applies, at the end of a whole turn.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SessionCut {
-    /// The most tokens, without those of the system message.
-    pub max_tokens: Option<Tokens>,
-    /// The most messages that are kept.
-    pub until: Option<usize>,
-}
-
-impl SessionCut {
-    /// The number of messages to keep: the most whole turns within the limits, at least one. A turn ends after an
-    /// assistant message with its tool results.
-    fn end(self, messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> usize {
-        let (mut tokens, mut end) = (0, None);
-        for (index, message) in messages.iter().enumerate() {
-            let at = index + 1;
-            tokens += if message.role == Role::System && index == 0 {
-                0
-            } else {
-                count(message).0
-            };
-            let is_over = self.max_tokens.is_some_and(|most| tokens > most.0)
-                || self.until.is_some_and(|until| at > until);
-            if is_over && end.is_some() {
-                break;
-            }
-            let is_turn =
-                matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
-            let is_whole_session = at == messages.len() && !is_over;
-            if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty())
-                || is_whole_session
-            {
-                end = Some(at);
-            }
+/// The number of messages to keep: the most whole turns within the limit, at least one. A turn ends after an
+/// assistant message with its tool results.
+fn end_within(
+    max_tokens: Option<Tokens>,
+    messages: &[Message],
+    count: &dyn Fn(&Message) -> Tokens,
+) -> usize {
+    let (mut tokens, mut end) = (0, None);
+    for (index, message) in messages.iter().enumerate() {
+        let at = index + 1;
+        tokens += if message.role == Role::System && index == 0 {
+            0
+        } else {
+            count(message).0
+        };
+        let is_over = max_tokens.is_some_and(|most| tokens > most.0);
+        if is_over && end.is_some() {
+            break;
         }
-        end.unwrap_or(messages.len())
+        let is_turn =
+            matches!(message.role, Role::Assistant | Role::Tool) && is_boundary(messages, at);
+        let is_whole_session = at == messages.len() && !is_over;
+        if is_turn && (message.role == Role::Tool || message.tool_calls.is_empty())
+            || is_whole_session
+        {
+            end = Some(at);
+        }
     }
+    end.unwrap_or(messages.len())
 }
 
 /// A new fixture, and what was done to make it.
@@ -90,7 +82,7 @@ pub fn assemble(
     if let Some(at) = &options.scrubbed_at {
         record_scrubbing(&mut fixture, at);
     }
-    let end = options.cut.end(&fixture.messages, count);
+    let end = end_within(options.max_tokens, &fixture.messages, count);
     if end < fixture.messages.len() {
         fixture.messages.truncate(end);
         fixture.truncated_to = Some(end as u64);

@@ -31,7 +31,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use crate::transcript::NO_RESULT;
-pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
+pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble, unique_name};
 use conversation::expect_format;
 pub use conversation::{
     CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,

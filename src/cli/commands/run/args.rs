@@ -19,7 +19,6 @@ use crate::scheduler::BatchOptions;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
 const RARE: &[&str] = &[
-    "points",
     "allow_unproven",
     "sample",
     "compressor_model",
@@ -32,12 +31,8 @@ const RARE: &[&str] = &[
     "fail_on_new_failures",
     "junit",
     "wait",
-    "batch_deadline",
     "part",
-    "whole_limits",
-    "parts",
     "remote",
-    "trust",
     "remote_mode",
 ];
 
