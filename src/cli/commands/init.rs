@@ -206,16 +206,7 @@ impl ValueEnum for Adapter {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Adapter::Python => "A function of yours in Python",
-            Adapter::Node => "A function of yours in JavaScript",
-            Adapter::Hermes => "ContextCompressor of the Hermes agent",
-            Adapter::OpenHands => "LLMSummarizingCondenser of the OpenHands SDK",
-            Adapter::LangChain => "SummarizationMiddleware of LangChain",
-            Adapter::DeepAgents => "The summarization middleware of deepagents",
-            Adapter::Pi => "The compaction of pi",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
+        Some(PossibleValue::new(self.name()))
     }
 }
 

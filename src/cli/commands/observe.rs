@@ -377,12 +377,7 @@ fn describe(
     // The result first, then what it is made of.
     let mut paragraphs = vec![console.prose(&format!("{counts}\n{}", compared(observation)))];
     paragraphs.push(table(observation, worst, console));
-    paragraphs.extend(
-        [reasons(observation), quotations(observation)]
-            .iter()
-            .flatten()
-            .map(|text| console.prose(text)),
-    );
+    paragraphs.extend(reasons(observation).map(|text| console.prose(&text)));
     paragraphs.join("\n\n")
 }
 
@@ -602,25 +597,6 @@ fn side_words(side: SideDifference) -> String {
         .map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high()))
         .unwrap_or_default();
     format!("{:+.2}{ci95}", side.difference)
-}
-
-fn quotations(observation: &SessionObservation) -> Option<String> {
-    const QUOTED: usize = 5;
-    let quotes = observation
-        .compactions
-        .iter()
-        .flat_map(|one| one.corrections.iter().map(move |text| (one, text)));
-    let lines: Vec<String> = quotes
-        .take(QUOTED)
-        .map(|(one, text)| format!("  {}: \"{}\"", one.session, text.replace('\n', " ")))
-        .collect();
-    (!lines.is_empty()).then(|| {
-        say!(
-            "May be corrections by the user:\n{}",
-            "可能是用户的更正：\n{}",
-            lines.join("\n")
-        )
-    })
 }
 
 /// The command that makes fixtures of the worst sessions, and first a project where there is none.

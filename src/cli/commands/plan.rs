@@ -23,9 +23,7 @@ use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, forecast, reachable,
 };
-use crate::results::{
-    Design, Label, ReadingCheck, ResultsFolder, all_sets, design_conflicts, unfinished_refresh,
-};
+use crate::results::{Design, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
 
@@ -285,9 +283,6 @@ pub(crate) fn plan_project(
         .as_ref()
         .map(|_| label_of(select))
         .transpose()?;
-    if let (None, Some(label)) = (&part, &label) {
-        note_label(&pipeline, label, console);
-    }
     let url = remote
         .given()?
         .place(&pipeline.remote)
@@ -350,33 +345,6 @@ fn needs_only_common(
         ..baseline.clone()
     };
     Ok(check(&whole).is_err())
-}
-
-/// Says what keeps a run from writing its results under this label.
-fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
-    let published = ResultsFolder::new(&pipeline.results, label);
-    let Some(manifest) = published
-        .exists()
-        .then(|| published.manifest().ok())
-        .flatten()
-    else {
-        return;
-    };
-    let conflicts = design_conflicts(&manifest.design, &Design::from_pipeline(pipeline));
-    let obstacle = if published.is_protected() {
-        format!(
-            "the results `{label}` are protected; `compeval labels protect --off {}` lifts the protection",
-            shell_word(label.as_str())
-        )
-    } else if published.has_rows() && !conflicts.is_empty() {
-        let earlier = label.earlier(1);
-        format!(
-            "the results `{label}` are of another design; with --replace a run keeps them as `{earlier}`"
-        )
-    } else {
-        return;
-    };
-    console.note(&console.labelled(TextStyle::Warning, "label:", obstacle));
 }
 
 /// What a forecast is made of, besides the cache.

@@ -1,7 +1,6 @@
 //! `compeval show`: everything about one cell.
 
 use std::fmt::Write as _;
-use std::ops::Range;
 
 use serde_json::json;
 
@@ -19,8 +18,6 @@ use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
 use crate::plan::Preparer;
-use crate::probe::Probe;
-use crate::results::Row;
 use base::locale::{Locale, localized};
 use base::say;
 use lexical::facts::{Fact, FactFinder};
@@ -44,9 +41,6 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     console.report(&with_fields(&selected.row, fields), || {
         let shown = Page {
             selected: &selected,
-            probe: pipeline
-                .as_ref()
-                .and_then(|p| probe_today(p, &selected.row)),
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
             console,
         };
@@ -66,16 +60,6 @@ pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Optio
     read_project(common, &select, ProjectOptions::default())
         .ok()
         .map(|opened| opened.pipeline)
-}
-
-fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
-    pipeline
-        .fixtures
-        .first()?
-        .bank
-        .probes
-        .iter()
-        .find(|probe| *probe.id.0 == *row.probe)
 }
 
 /// The context that the answer was given from, or the stored output where the project no longer reads it; else why
@@ -127,8 +111,6 @@ fn as_read(
 /// The page of a cell.
 struct Page<'a> {
     selected: &'a SelectedCell,
-    /// The probe as it is in the bank today, for other spellings of its facts.
-    probe: Option<&'a Probe>,
     /// The session as it is today.
     session: Option<&'a LoadedFixture>,
     console: &'a Console,
@@ -300,49 +282,30 @@ impl Page<'_> {
         ))
     }
 
-    /// The text with expected facts marked in green and superseded ones in yellow.
+    /// The text with the expected facts marked.
     fn marked(&self, text: &str) -> String {
-        let named: Vec<Fact> = self
-            .selected
-            .row
-            .facts
-            .iter()
-            .map(|fate| Fact {
-                spellings: vec![fate.fact.clone()],
-            })
-            .collect();
-        let (expected, superseded) = match self.probe {
-            Some(probe) => (
-                probe.expected_facts.as_slice(),
-                probe.superseded_facts.as_slice(),
-            ),
-            None => (named.as_slice(), &[][..]),
-        };
+        let facts = self.selected.row.facts.iter().map(|fate| Fact {
+            spellings: vec![fate.fact.clone()],
+        });
+        let facts: Vec<Fact> = facts.collect();
         let mapped = sessions::transcript::MappedFold::new(text);
-        let mut marks: Vec<(Range<usize>, TextStyle)> = Vec::new();
-        for (facts, style) in [
-            (expected, TextStyle::Good),
-            (superseded, TextStyle::Warning),
-        ] {
-            let ranges = FactFinder::all(facts)
-                .into_iter()
-                .flat_map(|finder| finder.find(&mapped));
-            marks.extend(ranges.map(|range| (range, style)));
-        }
-        marks.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+        let found = FactFinder::all(&facts);
+        let mut marks: Vec<_> = found
+            .into_iter()
+            .flat_map(|finder| finder.find(&mapped))
+            .collect();
+        marks.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let (mut marked, mut done) = (String::with_capacity(text.len()), 0);
-        for (range, style) in marks {
+        for range in marks {
             let (Some(before), Some(fact)) = (text.get(done..range.start), text.get(range.clone()))
             else {
                 continue;
             };
             marked.push_str(before);
             // each line by itself, so that no colour runs over an indent
-            let lines: Vec<String> = fact
-                .split('\n')
-                .map(|line| self.paint(style, line))
-                .collect();
-            marked.push_str(&lines.join("\n"));
+            let lines = fact.split('\n');
+            let lines = lines.map(|line| self.paint(TextStyle::Good, line));
+            marked.push_str(&lines.collect::<Vec<_>>().join("\n"));
             done = range.end;
         }
         marked.push_str(text.get(done..).unwrap_or(""));
@@ -373,20 +336,10 @@ impl Page<'_> {
         let Some(other) = &self.selected.other_book else {
             return;
         };
-        let score = other
-            .overall
-            .map_or("–".to_owned(), |score| format!("{score:.2}"));
         let command = command_for("show", other, &self.selected.manifest.label);
         let line = match &other.open_book {
-            Some(open) => say!(
-                "with a search: {score}, searches: {}   {command}",
-                "可检索时：{score}，检索次数：{}   {command}",
-                open.searches.len()
-            ),
-            None => say!(
-                "without a search: {score}   {command}",
-                "不检索时：{score}   {command}"
-            ),
+            Some(_) => say!("with a search: {command}", "可检索时：{command}"),
+            None => say!("without a search: {command}", "不检索时：{command}"),
         };
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &line));
     }
@@ -487,14 +440,7 @@ impl Page<'_> {
                 let score = other
                     .overall
                     .map_or("–".to_owned(), |score| format!("{score:.2}"));
-                let answerer = (other.answerer != row.answerer).then_some(&other.answerer);
-                let judge = (other.judge != row.judge).then_some(&other.judge);
-                let by: String = answerer
-                    .into_iter()
-                    .chain(judge)
-                    .map(|name| format!(" · {name}"))
-                    .collect();
-                say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
+                say!("run {} {score}", "第 {} 次 {score}", other.run)
             });
             let others: Vec<String> = others.collect();
             let label = localized("other grades:", "其他评分：");

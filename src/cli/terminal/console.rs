@@ -23,8 +23,6 @@ use base::text::{is_shown_escaped, shell_word};
 
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;
-/// A terminal with fewer columns gets shorter lines of lists.
-const NARROW: usize = 90;
 
 /// Standard output and standard error. Only this file, `progress` and the pager print.
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +85,6 @@ impl Console {
     /// The same; `None` for a file or a pipe, which have no width.
     pub(crate) fn columns(&self) -> Option<usize> {
         io::stdout().is_terminal().then(|| self.width())
-    }
-
-    /// Whether lists leave out what is of less use, so that their lines fit.
-    pub(crate) fn is_narrow(&self) -> bool {
-        self.width() < NARROW
     }
 
     /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.

@@ -283,18 +283,6 @@ pub enum DropReason {
     SealedReasoning,
 }
 
-impl DropReason {
-    /// The reason without the log's own word for what was expected to be left out, in the language that is printed. What
-    /// is unknown is named.
-    pub fn group(&self) -> String {
-        match self {
-            DropReason::Bookkeeping(_) => "bookkeeping of the tool".to_owned(),
-            DropReason::Injected(_) => "text that the tool injected".to_owned(),
-            other => other.to_string(),
-        }
-    }
-}
-
 /// What is repaired in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
@@ -517,22 +505,5 @@ pub(super) fn expect_format(
             given,
         }),
         None => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_that_are_left_out_as_expected_have_one_name_and_unknown_ones_their_own() {
-        let [mode, title] =
-            ["mode", "ai-title"].map(|kind| DropReason::Bookkeeping(kind.to_owned()).group());
-        assert_eq!(mode, title);
-        assert!(
-            DropReason::Unknown("x-ray".to_owned())
-                .group()
-                .contains("x-ray")
-        );
     }
 }

@@ -1,7 +1,5 @@
 //! Generated banks: the verified probes and the rejected candidates of each point, and what is printed of them.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
@@ -12,8 +10,8 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{
-    Bank, CandidateVerdicts, Probe, ProbeType, RejectionReason, keep_true_files, probes_per_point,
-    proof_of, recommended_probes, verify,
+    Bank, CandidateVerdicts, Probe, ProbeType, keep_true_files, probes_per_point, proof_of,
+    recommended_probes, verify,
 };
 use crate::scheduler::Budget;
 use lexical::facts::FactFinder;
@@ -78,9 +76,13 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         existed,
         draft,
     } = bank;
+    let kinds = ProbeType::ALL.map(|kind| {
+        let probes = draft.probes().filter(|probe| probe.kind == kind);
+        format!("{} {}", probe_type(kind), probes.count())
+    });
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {
-        (true, _) => format!("wrote {path}  {probes}"),
+        (true, _) => format!("wrote {path}  {probes}: {}", kinds.join(", ")),
         (false, true) => {
             format!(
                 "{} no probe passed verification; no bank was written",
@@ -95,7 +97,7 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
     if *existed && !draft.is_written() {
         text.push_str(&format!("; {path} stays as it was"));
     }
-    text.push_str(&format!("\n{}\n", table(draft, console)));
+    text.push('\n');
     let mut warnings = shortages(draft, &report.generator);
     let guessable = draft.guessable();
     if !guessable.is_empty() {
@@ -114,7 +116,11 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         text.push_str(&console.labelled(TextStyle::Warning, "warning:", warning));
         text.push('\n');
     }
-    text.push_str(&dropped(draft));
+    let dropped = draft.points.iter().map(PointDraft::dropped).sum::<usize>();
+    if dropped > 0 {
+        let candidates = count(dropped, "candidate");
+        text.push_str(&format!("dropped {candidates}; --json says why\n"));
+    }
     text
 }
 
@@ -164,74 +170,6 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     shortages
 }
 
-fn table(draft: &BankDraft, console: &Console) -> String {
-    let columns = [
-        "point",
-        "proposed",
-        "kept",
-        "recall",
-        "artifact",
-        "continuation",
-        "decision",
-        "dropped",
-    ];
-    console.table(&columns, &[], draft.points.iter().map(table_row))
-}
-
-fn table_row(point: &PointDraft) -> Vec<String> {
-    let Some(verified) = &point.verified else {
-        return vec![point.number.to_string(), "–".to_owned()];
-    };
-    let lost = verified.dropped.len() + point.unreadable;
-    let mut cells = vec![
-        point.number as usize,
-        verified.kept.len() + lost,
-        verified.kept.len(),
-    ];
-    cells.extend(ProbeType::ALL.map(|kind| {
-        verified
-            .kept
-            .iter()
-            .filter(|probe| probe.kind == kind)
-            .count()
-    }));
-    cells.push(lost);
-    cells.iter().map(ToString::to_string).collect()
-}
-
-/// How many candidates were dropped for each reason.
-fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    for point in &draft.points {
-        for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
-            *counts.entry(reason(why)).or_default() += 1;
-        }
-        if point.unreadable > 0 {
-            *counts.entry("the entry is not a probe").or_default() += point.unreadable;
-        }
-    }
-    counts
-}
-
-fn reason(why: &RejectionReason) -> &'static str {
-    match why {
-        RejectionReason::NoQuestion => "it has no question",
-        RejectionReason::NoFacts => "it has no expected fact",
-        RejectionReason::NotInSpan(_) => "a fact does not occur in the span",
-        RejectionReason::GivenAway(_) => "the question contains a fact",
-        RejectionReason::Weak(_) => "a fact is too short",
-        RejectionReason::Repeated => "it repeats another probe",
-        RejectionReason::Surplus => "its type has enough probes",
-    }
-}
-
-fn dropped(draft: &BankDraft) -> String {
-    let lines = reasons(draft)
-        .into_iter()
-        .map(|(english, times)| format!("dropped {times}: {english}\n"));
-    lines.collect()
-}
-
 impl GenerationReport<'_> {
     fn json(&self) -> Value {
         let totals = &self.run_log.totals;
@@ -253,7 +191,6 @@ fn bank_json(path: &str, draft: &BankDraft) -> Value {
         "file": draft.is_written().then_some(path),
         "probes": draft.probes().count(),
         "points": draft.points.iter().map(point_json).collect::<Vec<_>>(),
-        "dropped": reasons(draft),
         "guessable": draft.guessable(),
         "unchecked": draft.unchecked,
     })
@@ -287,6 +224,14 @@ pub(super) struct PointDraft {
     pub(super) unreadable: usize,
     /// The candidates that hold and those that do not; `None` if there was no reply.
     pub(super) verified: Option<CandidateVerdicts>,
+}
+
+impl PointDraft {
+    /// How many candidates do not hold, or could not be read.
+    fn dropped(&self) -> usize {
+        let verified = self.verified.as_ref();
+        self.unreadable + verified.map_or(0, |verified| verified.dropped.len())
+    }
 }
 
 /// The bank of one fixture.

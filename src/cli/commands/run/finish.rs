@@ -4,10 +4,9 @@ use serde_json::json;
 
 use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
-use crate::cli::format::{cost, count, duration, money, percent, short, short_tokens, with_fields};
+use crate::cli::format::{cost, count, duration, money, percent, with_fields};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::plan::CostEstimate;
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
     Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
@@ -48,12 +47,10 @@ pub(super) fn print_summary(
     if console.is_quiet {
         return;
     }
-    let details = [early_cutoff_line(manifest), prompt_cache_line(manifest)]
+    let cutoff = early_cutoff_line(manifest).filter(|_| all);
+    let lines = cutoff
         .into_iter()
-        .filter(|_| all);
-    let lines = details
-        .chain([unused_line(manifest), forecast_line(manifest)])
-        .flatten()
+        .chain(unused_line(manifest))
         .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
@@ -194,21 +191,6 @@ fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// The savings by providers' prompt caches, if any.
-fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
-    let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
-    let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
-    let saved = money(Some(manifest.saved_by_prompt_cache));
-    let locale = manifest.design.locale.of_report();
-    let share = percent(Some(share?));
-    Some(locale.pick(
-        format!(
-            "{share} of the input tokens came from providers' prompt caches, which saved {saved}."
-        ),
-        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}。"),
-    ))
-}
-
 /// The cost of replies without a result.
 fn unused_line(manifest: &Manifest) -> Option<String> {
     let Unused {
@@ -250,42 +232,6 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
             locale.pick(".", "。")
         )
     })
-}
-
-/// Forecast beside outcome. None for an incomplete run, since the forecast covers all of it; without money if neither
-/// amount is known.
-fn forecast_line(manifest: &Manifest) -> Option<String> {
-    let is_whole = !matches!(
-        manifest.outcome,
-        Outcome::Budget | Outcome::Pending | Outcome::Interrupted
-    ) && manifest.stages.values().all(|stage| stage.skipped == 0);
-    let forecast = manifest
-        .forecast
-        .filter(|forecast| is_whole && forecast.requests > 0)?;
-    let CostEstimate {
-        requests,
-        input_tokens,
-        output_tokens,
-        usd,
-        ..
-    } = forecast;
-    let known = usd.or(manifest.usd).is_some();
-    let money = known.then(|| format!(", {} / {}", money(usd), money(manifest.usd)));
-    let (sent, money) = (manifest.requests_sent, money.unwrap_or_default());
-    let (input, output) = (
-        short(Some(input_tokens.round() as u64)),
-        short(Some(output_tokens.round() as u64)),
-    );
-    let [used_input, used_output] = [manifest.usage.input, manifest.usage.output].map(short_tokens);
-    Some(manifest.design.locale.of_report().pick(
-        format!(
-            "Forecast / actual: {requests} / {sent} requests, {input} / {used_input} tokens in, \
-             {output} / {used_output} out{money}."
-        ),
-        format!(
-            "预计 / 实际：请求 {requests} / {sent}，输入词元 {input} / {used_input}，输出词元 {output} / {used_output}{money}。"
-        ),
-    ))
 }
 
 /// The verdict of the gate on the comparison.
