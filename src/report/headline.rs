@@ -1,19 +1,18 @@
 //! The first sentence of every report, in both languages: what is worst first, on at most two lines.
 
-use super::figures::signed;
+use super::figures::{score, signed};
 use super::notes::has_answers;
 use super::planted::planted_line;
 use super::styled::wrap_lines;
 use super::translation::{Translation, joined, translation};
 use crate::results::{
-    AnswererAgreement, Collapse, ConstraintLoss, EditNote, Headline, MainChange, MainLevels,
-    MainResult, Manifest, MethodChange, MissingCells, OVERALL, RankedMethod, Summary, Trend,
-    main_result,
+    Collapse, Comparison, EditNote, Headline, LostConstraint, MainResult, Manifest, MethodChange,
+    MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
 use stats::thresholds::{MARGIN, MIN_CLUSTERS, SPAN_WARNING};
-use stats::{Interval, NoEvidenceReason, Separation, Verdict};
+use stats::{DifferenceTest, Interval, NoEvidenceReason, Separation, Verdict};
 
 /// The width of a line of the sentence, and how many it may have.
 const WIDTH: usize = 80;
@@ -23,10 +22,15 @@ const LINES: usize = 2;
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale.of_report();
     let (result, tr) = (main_result(summary, manifest), translation(locale));
-    let clauses = |named: usize| match &result {
-        MainResult::Levels(levels) => level_clauses(levels, named, tr),
-        MainResult::Change(change) => change_clauses(change, summary, named, tr),
-        other => vec![plain_sentence(other, summary, manifest, tr)],
+    let clauses = |named: usize| match (&result, &summary.ranking, &summary.comparison) {
+        (MainResult::Levels, Some(ranking), _) => {
+            let once = manifest.design.has_one_sample();
+            level_clauses(ranking, once, summary, named, tr)
+        }
+        (MainResult::Change { trend }, _, Some(comparison)) => {
+            change_clauses(comparison, *trend, summary, named, tr)
+        }
+        _ => vec![plain_sentence(&result, summary, manifest, tr)],
     };
     let (text, more) = fitted(clauses, summary, tr);
     Headline {
@@ -91,7 +95,7 @@ fn capitalized(clause: &str, summary: &Summary) -> String {
 /// The verdict that decides the colour and the mark of a result.
 pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
     match result {
-        MainResult::Change(change) => match change.trend {
+        MainResult::Change { trend } => match trend {
             Trend::Improved => Some(Verdict::Improved),
             Trend::Regressed | Trend::Mixed => Some(Verdict::Regressed),
             Trend::NoEvidence | Trend::Unchanged => None,
@@ -163,19 +167,26 @@ fn percent(share: f64) -> String {
 
 // --- a run ---
 
-fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<String> {
+fn level_clauses(
+    ranking: &Ranking,
+    once: bool,
+    summary: &Summary,
+    named: usize,
+    tr: &Translation,
+) -> Vec<String> {
     let mut clauses = Vec::new();
-    if levels.ranking.above_full.is_empty() {
-        clauses.push(best_clause(levels, tr) + &basis(levels, tr));
+    let basis = basis(ranking.fixtures, once, tr);
+    if ranking.above_full.is_empty() {
+        let best = summary.methods.get(&ranking.best);
+        clauses.extend(best.map(|best| best_clause(&ranking.best, best, tr) + &basis));
     } else {
-        let names = list(&levels.ranking.above_full, named, tr, |one| {
+        let names = list(&ranking.above_full, named, tr, |one| {
             format!(
                 "{} {}",
                 one.method,
                 difference(one.difference, one.ci95, tr)
             )
         });
-        let basis = basis(levels, tr);
         clauses.push(tr.pick(
             format!("Graded above the whole transcript, which has all of it: {names}{basis}"),
             format!("评分高于包含全部内容的完整记录：{names}{basis}"),
@@ -186,7 +197,7 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
         );
     }
     let of = |separation: Separation| -> Vec<&RankedMethod> {
-        let others = levels.ranking.others.iter();
+        let others = ranking.others.iter();
         others.filter(|one| one.separation == separation).collect()
     };
     let with_difference =
@@ -197,8 +208,8 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
         Separation::NotSeparable,
     ]
     .map(of);
-    if levels.ranking.fixtures >= MIN_CLUSTERS && levels.ranking.above_full.is_empty() {
-        let methods = levels.ranking.others.len() + 1;
+    if ranking.fixtures >= MIN_CLUSTERS && ranking.above_full.is_empty() {
+        let methods = ranking.others.len() + 1;
         if !apart.is_empty() {
             let names = list(&apart, named, tr, with_difference);
             clauses.push(tr.pick(format!("below it: {names}"), format!("低于它：{names}")));
@@ -231,62 +242,57 @@ fn level_clauses(levels: &MainLevels, named: usize, tr: &Translation) -> Vec<Str
     clauses
 }
 
-/// `anchored keeps 83% of the whole transcript's score (95%: 77 to 92%) with 12% of its tokens`.
-fn best_clause(levels: &MainLevels, tr: &Translation) -> String {
-    let MainLevels { value, ci95, .. } = levels;
-    let best = &levels.ranking.best;
-    let (value, interval) = match levels.is_retention {
-        true => (
-            percent(*value),
-            ci95.map(|ci| {
-                let (low, high) = (format!("{:.0}", 100.0 * ci.low()), percent(ci.high()));
-                tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
-            }),
-        ),
-        false => (
-            format!("{value:.2}"),
-            ci95.map(|ci| {
-                let (low, high) = (ci.low(), ci.high());
-                tr.pick(
-                    format!("{low:.2} to {high:.2}"),
-                    format!("{low:.2}–{high:.2}"),
-                )
-            }),
-        ),
+/// `anchored keeps 83% of the whole transcript's score (95%: 77 to 92%) with 12% of its tokens`: the share of that score,
+/// or the score where the share is not defined.
+fn best_clause(best: &str, method: &MethodSummary, tr: &Translation) -> String {
+    let kept = method.retention.value;
+    let interval = match kept {
+        Some(_) => method.retention.ci95.map(|ci| {
+            let (low, high) = (format!("{:.0}", 100.0 * ci.low()), percent(ci.high()));
+            tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
+        }),
+        None => method.overall.ci95.map(|ci| {
+            let [low, high] = [ci.low(), ci.high()].map(|end| format!("{end:.2}"));
+            tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
+        }),
     };
     let interval = interval.map_or_else(String::new, |ci| {
         tr.pick(format!(" (95%: {ci})"), format!("（95%：{ci}）"))
     });
-    let tokens = levels.tokens.map(percent);
-    let whole = match levels.is_retention {
-        true => tr.pick("its", "其"),
-        false => tr.pick("the transcript's", "完整记录的"),
+    let whole = match kept {
+        Some(_) => tr.pick("its", "其"),
+        None => tr.pick("the transcript's", "完整记录的"),
     };
-    let tokens = tokens.map_or_else(String::new, |part| {
+    let tokens = method.compression_ratio().map(|removed| {
+        let part = percent(1.0 - removed);
         tr.pick(
             format!(" with {part} of {whole} tokens"),
             format!("，词元为{whole} {part}"),
         )
     });
-    match levels.is_retention {
-        true => tr.pick(
-            format!("{best} keeps {value} of the whole transcript's score{interval}{tokens}"),
-            format!("{best} 保留完整记录得分的 {value}{interval}{tokens}"),
+    let rest = interval + &tokens.unwrap_or_default();
+    match kept.map(percent) {
+        Some(value) => tr.pick(
+            format!("{best} keeps {value} of the whole transcript's score{rest}"),
+            format!("{best} 保留完整记录得分的 {value}{rest}"),
         ),
-        false => tr.pick(
-            format!("{best} scores {value} of 5{interval}{tokens}"),
-            format!("{best} 得分 {value}（满分 5）{interval}{tokens}"),
-        ),
+        None => {
+            let value = score(method.overall.median);
+            tr.pick(
+                format!("{best} scores {value} of 5{rest}"),
+                format!("{best} 得分 {value}（满分 5）{rest}"),
+            )
+        }
     }
 }
 
 /// ` on 8 fixtures, one run`: what the figures rest on, and what follows if that is little.
-fn basis(levels: &MainLevels, tr: &Translation) -> String {
-    let once = match levels.one_run {
+fn basis(fixtures: usize, once: bool, tr: &Translation) -> String {
+    let once = match once {
         true => tr.pick(", one run", "，一次运行"),
         false => "",
     };
-    match levels.ranking.fixtures {
+    match fixtures {
         1 => tr.pick(
             format!(" on one fixture{once}, too few to rank methods"),
             format!("，只有一个样本{once}，不能排序"),
@@ -327,43 +333,32 @@ fn difference(points: f64, ci95: Option<Interval>, tr: &Translation) -> String {
 /// The clauses on a comparison, the worst first. They are not alternatives: an order that shows only the first would hide
 /// losses.
 fn change_clauses(
-    change: &MainChange,
+    change: &Comparison,
+    trend: Trend,
     summary: &Summary,
     named: usize,
     tr: &Translation,
 ) -> Vec<String> {
     let mut clauses = Vec::new();
+    let with_verdict = |verdict| {
+        let mean = of_mean(change, verdict, tr).into_iter();
+        mean.chain(listed(&change.changes_with_verdict(verdict), named, tr))
+    };
     clauses.extend(confirmed_losses(change, named, tr));
-    let regressed = of_mean(change, Verdict::Regressed, tr)
-        .into_iter()
-        .chain(listed(&change.regressed, named, tr));
+    let regressed = with_verdict(Verdict::Regressed);
     clauses.extend(worded(tr, ["regressed", "退步"], regressed));
-    clauses.extend(named_clause(
-        &change.planted,
-        named,
-        tr,
-        ["more planted items go wrong", "植入项出错更多"],
-    ));
-    clauses.extend(named_clause(
-        &change.less_reliable,
-        named,
-        tr,
-        ["fails more often", "失败更多"],
-    ));
-    clauses.extend(named_clause(
-        &change.absent,
-        named,
-        tr,
-        ["missing on this side", "本侧缺少"],
-    ));
-    clauses.extend(missing_clause(change, named, tr));
+    let planted = change.names_of(MethodComparison::is_planted_worse);
+    let words = ["more planted items go wrong", "植入项出错更多"];
+    clauses.extend(named_clause(&planted, named, tr, words));
+    let less_reliable = change.names_of(|compared| compared.reliability.regressed);
+    let words = ["fails more often", "失败更多"];
+    clauses.extend(named_clause(&less_reliable, named, tr, words));
+    let words = ["missing on this side", "本侧缺少"];
+    clauses.extend(named_clause(&change.absent, named, tr, words));
+    clauses.extend(missing_clause(change, summary, named, tr));
     clauses.extend(collapse_clause(&change.collapsed, named, tr));
-    let improved = of_mean(change, Verdict::Improved, tr)
-        .into_iter()
-        .chain(listed(&change.improved, named, tr));
-    let longer = change
-        .tokens
-        .filter(|growth| *growth > NOTABLE_GROWTH && change.trend == Trend::Improved);
+    let growth = change.growth();
+    let longer = growth.filter(|growth| *growth > NOTABLE_GROWTH && trend == Trend::Improved);
     let word = match longer {
         Some(growth) => [
             format!("improved, but {} longer", percent(growth)),
@@ -371,17 +366,21 @@ fn change_clauses(
         ],
         None => ["improved", "提升"].map(str::to_owned),
     };
+    let improved = with_verdict(Verdict::Improved);
     clauses.extend(worded(tr, word.each_ref().map(String::as_str), improved));
-    clauses.extend(small_clauses(&change.small, named, tr));
+    let [small, unproven] = change.changes_without_verdict(summary);
+    clauses.extend(small_clauses(&small, named, tr));
     let has_finding = !clauses.is_empty();
-    clauses.extend(unproven_clause(change, has_finding, named, tr));
+    clauses.extend(unproven_clause(&unproven, has_finding, named, tr));
     if !has_finding && clauses.is_empty() {
-        clauses.push(unchanged_clause(change, summary, tr));
+        clauses.push(unchanged_clause(change, trend, tr));
     }
     if let Some(first) = clauses.first_mut() {
         *first = with_edit(first, change, summary, tr);
     }
-    clauses.extend(remarks(change, named, tr));
+    // An improvement has named a notable growth already.
+    let growth = growth.filter(|_| longer.is_none());
+    clauses.extend(remarks(change, trend, growth, named, tr));
     clauses
 }
 
@@ -400,8 +399,8 @@ fn worded(
     Some(tr.pick(format!("{english}: {parts}"), format!("{chinese}：{parts}")))
 }
 
-fn named_clause(
-    names: &[String],
+fn named_clause<S: ToString>(
+    names: &[S],
     named: usize,
     tr: &Translation,
     words: [&str; 2],
@@ -409,7 +408,7 @@ fn named_clause(
     worded(
         tr,
         words,
-        some_of(names, named, tr, String::clone).into_iter(),
+        some_of(names, named, tr, S::to_string).into_iter(),
     )
 }
 
@@ -423,16 +422,13 @@ fn some_of<T>(
     (!all.is_empty()).then(|| list(all, named, tr, text))
 }
 
-fn listed(changes: &[MethodChange], named: usize, tr: &Translation) -> Option<String> {
+fn listed(changes: &[MethodChange<'_>], named: usize, tr: &Translation) -> Option<String> {
     some_of(changes, named, tr, |change| method_phrase(change, tr))
 }
 
-fn of_mean(change: &MainChange, verdict: Verdict, tr: &Translation) -> Option<String> {
-    let mean = change
-        .mean
-        .as_ref()
-        .filter(|mean| mean.verdict == verdict)?;
-    let (count, figures) = (&mean.method, figures(mean, tr));
+fn of_mean(change: &Comparison, verdict: Verdict, tr: &Translation) -> Option<String> {
+    let mean = change.mean_with_verdict(verdict)?;
+    let (count, figures) = (change.tested, figures(mean, tr));
     Some(tr.pick(
         format!("mean of {count} methods {figures}"),
         format!("{count} 个方法的平均 {figures}"),
@@ -440,20 +436,20 @@ fn of_mean(change: &MainChange, verdict: Verdict, tr: &Translation) -> Option<St
 }
 
 /// `anchored in continuity +1.19 (95%: +0.70 to +1.68)`.
-fn method_phrase(change: &MethodChange, tr: &Translation) -> String {
+fn method_phrase(change: &MethodChange<'_>, tr: &Translation) -> String {
     let dimension = match change.measure == OVERALL {
         true => String::new(),
         false => {
-            let label = tr.dimension_label(&change.measure);
+            let label = tr.dimension_label(change.measure);
             tr.pick(format!(" in {label}"), format!(" 的{label}"))
         }
     };
-    format!("{}{dimension} {}", change.method, figures(change, tr))
+    format!("{}{dimension} {}", change.method, figures(change.test, tr))
 }
 
 /// `−0.75 (95%: −1.01 to −0.49) on 3 of 8 fixtures`: with the fixtures that changed, if some did not.
-fn figures(change: &MethodChange, tr: &Translation) -> String {
-    let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
+fn figures(test: &DifferenceTest, tr: &Translation) -> String {
+    let (some, all) = (test.clusters, test.clusters + test.unchanged);
     let fixtures = match some > 0 && some < all {
         true => tr.pick(
             format!(" on {some} of {all} fixtures"),
@@ -461,18 +457,34 @@ fn figures(change: &MethodChange, tr: &Translation) -> String {
         ),
         false => String::new(),
     };
-    difference(change.difference, change.ci95, tr) + &fixtures
+    difference(test.difference, test.ci95, tr) + &fixtures
+}
+
+/// The constraints that methods lost, each once, of those for which this holds.
+fn losses(
+    change: &Comparison,
+    holds: impl Fn(&LostConstraint) -> bool,
+) -> Vec<(&str, &LostConstraint)> {
+    let mut losses: Vec<(&str, &LostConstraint)> = Vec::new();
+    for (method, compared) in &change.methods {
+        for lost in compared.constraints_lost.iter().filter(|lost| holds(lost)) {
+            let is_known = losses.iter().any(|(known, other)| {
+                *known == method
+                    && (&other.fact.fact, other.is_graded) == (&lost.fact.fact, lost.is_graded)
+            });
+            if !is_known {
+                losses.push((method, lost));
+            }
+        }
+    }
+    losses
 }
 
 /// `` anchored lost the user's rule `no new dependency` ``: the gate fails because of this.
-fn confirmed_losses(change: &MainChange, named: usize, tr: &Translation) -> Option<String> {
-    let losses: Vec<&ConstraintLoss> = change
-        .constraints_lost
-        .iter()
-        .filter(|loss| loss.is_confirmed)
-        .collect();
-    some_of(&losses, named, tr, |loss| {
-        let (method, rule) = (&loss.method, code(&loss.fact));
+fn confirmed_losses(change: &Comparison, named: usize, tr: &Translation) -> Option<String> {
+    let losses = losses(change, |lost| lost.is_confirmed);
+    some_of(&losses, named, tr, |(method, loss)| {
+        let rule = code(&loss.fact.fact);
         tr.pick(
             format!("{method} lost the user's rule {rule}"),
             format!("{method} 丢失用户的规则 {rule}"),
@@ -480,17 +492,24 @@ fn confirmed_losses(change: &MainChange, named: usize, tr: &Translation) -> Opti
     })
 }
 
-fn missing_clause(change: &MainChange, named: usize, tr: &Translation) -> Option<String> {
-    let all = some_of(&change.not_comparable, named, tr, |one: &MissingCells| {
-        let (method, missing, of) = (&one.method, grouped(one.missing), grouped(one.of));
-        match one.missing {
+fn missing_clause(
+    change: &Comparison,
+    summary: &Summary,
+    named: usize,
+    tr: &Translation,
+) -> Option<String> {
+    let baseline = &change.baseline;
+    let gaps = change.not_comparable(summary);
+    let all = some_of(&gaps, named, tr, |(method, missing, of)| {
+        let [cells, of] = [missing, of].map(|count| grouped(*count));
+        match missing {
             0 => tr.pick(
-                format!("{method} (cells of {} are missing)", change.baseline),
-                format!("{method}（{} 缺少单元）", change.baseline),
+                format!("{method} (cells of {baseline} are missing)"),
+                format!("{method}（{baseline} 缺少单元）"),
             ),
             _ => tr.pick(
-                format!("{method} ({missing} of {of} cells are missing)"),
-                format!("{method}（{of} 个单元中缺 {missing} 个）"),
+                format!("{method} ({cells} of {of} cells are missing)"),
+                format!("{method}（{of} 个单元中缺 {cells} 个）"),
             ),
         }
     });
@@ -509,9 +528,9 @@ fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Op
 }
 
 /// Changes that are not chance and too small for a verdict; smaller than the margin only where the interval says so.
-fn small_clauses(small: &[MethodChange], named: usize, tr: &Translation) -> Vec<String> {
-    let is_within = |one: &&MethodChange| one.ci95.is_some_and(|ci| ci.is_within(MARGIN));
-    let (within, wider): (Vec<&MethodChange>, Vec<&MethodChange>) =
+fn small_clauses(small: &[MethodChange<'_>], named: usize, tr: &Translation) -> Vec<String> {
+    let is_within = |one: &&MethodChange<'_>| one.test.ci95.is_some_and(|ci| ci.is_within(MARGIN));
+    let (within, wider): (Vec<&MethodChange<'_>>, Vec<&MethodChange<'_>>) =
         small.iter().partition(is_within);
     let within = some_of(&within, named, tr, |one| method_phrase(one, tr)).map(|names| {
         tr.pick(
@@ -530,15 +549,14 @@ fn small_clauses(small: &[MethodChange], named: usize, tr: &Translation) -> Vec<
 
 /// The methods of which nothing was shown. Where that is all there is to say, with what could have been found.
 fn unproven_clause(
-    change: &MainChange,
+    unproven: &[MethodChange<'_>],
     has_finding: bool,
     named: usize,
     tr: &Translation,
 ) -> Option<String> {
-    let unproven = &change.unproven;
     if has_finding {
         return (!unproven.is_empty()).then(|| {
-            let names = list(unproven, named, tr, |one| one.method.clone());
+            let names = list(unproven, named, tr, |one| one.method.to_owned());
             tr.pick(
                 format!("no evidence on {names}"),
                 format!("{names} 证据不足"),
@@ -547,12 +565,12 @@ fn unproven_clause(
     }
     let names = listed_unproven(unproven, named, tr)?;
     // These intervals exclude 0: what is in doubt is the judge.
-    if unproven.iter().all(|one| is_drift(one.reason)) {
+    if unproven.iter().all(|one| is_drift(one.test.reason)) {
         return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
     }
     let found = unproven
         .iter()
-        .map(|one| one.detectable)
+        .map(|one| one.test.mdd)
         .reduce(|one, next| Some(one?.max(next?)))
         .flatten();
     let found = found.map_or_else(String::new, |points| {
@@ -568,14 +586,22 @@ fn unproven_clause(
 }
 
 /// The methods without a verdict, with the reason: once, if all have the same.
-fn listed_unproven(unproven: &[MethodChange], named: usize, tr: &Translation) -> Option<String> {
-    let first = unproven.first()?.reason;
-    if unproven.iter().all(|one| one.reason == first) {
+fn listed_unproven(
+    unproven: &[MethodChange<'_>],
+    named: usize,
+    tr: &Translation,
+) -> Option<String> {
+    let first = unproven.first()?.test.reason;
+    if unproven.iter().all(|one| one.test.reason == first) {
         let names = list(unproven, named, tr, |one| method_phrase(one, tr));
         return Some(format!("{names}{}", no_verdict(first, tr)));
     }
     Some(list(unproven, named, tr, |one| {
-        format!("{}{}", method_phrase(one, tr), no_verdict(one.reason, tr))
+        format!(
+            "{}{}",
+            method_phrase(one, tr),
+            no_verdict(one.test.reason, tr)
+        )
     }))
 }
 
@@ -605,20 +631,16 @@ fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static st
     }
 }
 
-fn unchanged_clause(change: &MainChange, summary: &Summary, tr: &Translation) -> String {
+fn unchanged_clause(change: &Comparison, trend: Trend, tr: &Translation) -> String {
     let baseline = &change.baseline;
-    if change.trend == Trend::NoEvidence {
+    if trend == Trend::NoEvidence {
         return tr.pick("no score changed", "得分无变化").to_owned();
     }
-    let is_graded = summary
-        .comparison
-        .as_ref()
-        .is_some_and(super::comparison_notes::has_grades);
-    let what = match is_graded {
+    let what = match super::comparison_notes::has_grades(change) {
         true => tr.pick("answers and grades", "答案与评分"),
         false => tr.pick("contexts", "上下文"),
     };
-    let blind = match change.lexical && change.edit.is_some() {
+    let blind = match change.lexical && change.edit().is_some() {
         true => tr.pick(
             "; the built-in rules read only headings of a prompt",
             "；内置规则只读提示词的标题",
@@ -640,23 +662,23 @@ fn code(text: &str) -> String {
 const MAX_EDIT: usize = 40;
 
 /// The first clause, `after removing `## Current state``, or against the other method that is the baseline.
-fn with_edit(first: &str, change: &MainChange, summary: &Summary, tr: &Translation) -> String {
+fn with_edit(first: &str, change: &Comparison, summary: &Summary, tr: &Translation) -> String {
     let first = match tr.locale {
         Locale::En => capitalized(first, summary),
         Locale::Zh => first.to_owned(),
     };
-    let Some(edit) = &change.edit else {
+    let Some(edit) = change.edit() else {
         return first;
     };
     let (english, chinese) = match edit {
         EditNote::OtherMethod(name) => (format!("against {name}"), format!("与 {name} 相比")),
         EditNote::Removed(text) => (
-            format!("after removing {}", code(text)),
-            format!("删除 {} 后", code(text)),
+            format!("after removing {}", code(&text)),
+            format!("删除 {} 后", code(&text)),
         ),
         EditNote::Added(text) => (
-            format!("after adding {}", code(text)),
-            format!("增加 {} 后", code(text)),
+            format!("after adding {}", code(&text)),
+            format!("增加 {} 后", code(&text)),
         ),
         EditNote::Changed(place) => (format!("after editing {place}"), format!("修改 {place} 后")),
         EditNote::Setting(text) => (format!("after {text}"), format!("{text} 后")),
@@ -668,15 +690,17 @@ fn with_edit(first: &str, change: &MainChange, summary: &Summary, tr: &Translati
     }
 }
 
-/// What else restricts or follows from a change, each in a few words.
-fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
-    let unconfirmed: Vec<&ConstraintLoss> = change
-        .constraints_lost
-        .iter()
-        .filter(|loss| !loss.is_confirmed)
-        .collect();
-    let unconfirmed = some_of(&unconfirmed, named, tr, |loss| {
-        let (method, rule) = (&loss.method, code(&loss.fact));
+/// What else restricts or follows from a change, each in a few words. `growth` is that of the tokens, unless it was named.
+fn remarks(
+    change: &Comparison,
+    trend: Trend,
+    growth: Option<f64>,
+    named: usize,
+    tr: &Translation,
+) -> Vec<String> {
+    let unconfirmed = losses(change, |lost| !lost.is_confirmed);
+    let unconfirmed = some_of(&unconfirmed, named, tr, |(method, loss)| {
+        let rule = code(&loss.fact.fact);
         let why = match loss.is_graded {
             true => tr.pick("the grades do not say", "评分无法说明"),
             false => tr.pick("not checked by a model", "未经模型核对"),
@@ -686,48 +710,40 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
             format!("{method} 可能丢失了用户的规则 {rule}（{why}）"),
         )
     });
-    // An improvement has named a notable growth already.
-    let is_named = |growth: f64| change.trend == Trend::Improved && growth > NOTABLE_GROWTH;
-    let tokens = change
-        .tokens
-        .filter(|growth| growth.abs() >= MIN_TOKEN_CHANGE && !is_named(*growth))
-        .map(|growth| {
-            let part = percent(growth.abs());
-            match growth < 0.0 {
-                true => tr.pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
-                false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
-            }
-        });
-    let unchanged = (change.unchanged > 0 && change.trend != Trend::Unchanged).then(|| {
-        let noun = match change.unchanged {
-            1 => "method",
-            _ => "methods",
-        };
+    let notable = growth.filter(|growth| growth.abs() >= MIN_TOKEN_CHANGE);
+    let tokens = notable.map(|growth| {
+        let part = percent(growth.abs());
+        match growth < 0.0 {
+            true => tr.pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
+            false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
+        }
+    });
+    let is_same =
+        |compared: &MethodComparison| compared.has_common_part() && !compared.is_changed();
+    let unchanged = change.names_of(is_same).len();
+    let unchanged = (unchanged > 0 && trend != Trend::Unchanged).then(|| {
+        let noun = if unchanged == 1 { "method" } else { "methods" };
         tr.pick(
-            format!("{} {noun} unchanged", change.unchanged),
-            format!("{} 个方法无变化", change.unchanged),
+            format!("{unchanged} {noun} unchanged"),
+            format!("{unchanged} 个方法无变化"),
         )
     });
     let fixed = |applies: bool, english: &str, chinese: &str| {
         applies.then(|| tr.pick(english, chinese).to_owned())
     };
+    let newly_failing = change.names_of(|compared| compared.reliability.is_only_new());
+    let one_sided = change.names_of(MethodComparison::is_one_sided);
     [
         unconfirmed,
+        named_clause(&newly_failing, named, tr, ["new failures", "新的失败"]),
         named_clause(
-            &change.newly_failing,
-            named,
-            tr,
-            ["new failures", "新的失败"],
-        ),
-        named_clause(
-            &change.one_sided,
+            &one_sided,
             named,
             tr,
             ["some grades only on one side", "部分评分仅一侧有"],
         ),
         unchanged,
         tokens,
-        change.answerers.map(|answerers| agreement(answerers, tr)),
         (change.labels > 1).then(|| {
             let labels = change.labels;
             tr.pick(
@@ -736,12 +752,12 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
             )
         }),
         fixed(
-            change.drift_unchecked,
+            change.is_drift_unchecked(),
             "drift not checked",
             "未检查评审漂移",
         ),
         fixed(
-            change.one_run && change.trend != Trend::Unchanged,
+            change.single_run && trend != Trend::Unchanged,
             "one run",
             "一次运行",
         ),
@@ -754,21 +770,4 @@ fn remarks(change: &MainChange, named: usize, tr: &Translation) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// `same with 2 of 3 answerers`
-fn agreement(AnswererAgreement { same, of }: AnswererAgreement, tr: &Translation) -> String {
-    match same {
-        // The result of the first one with the regressions of others.
-        0 => tr
-            .pick(
-                "no answerer alone gives this result",
-                "没有一个作答模型单独得出此结论",
-            )
-            .to_owned(),
-        same => tr.pick(
-            format!("same with {same} of {of} answerers"),
-            format!("{of} 个作答模型中 {same} 个结论相同"),
-        ),
-    }
 }

@@ -418,11 +418,13 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
         }
     };
     match &found.result {
-        MainResult::Levels(levels) => {
+        MainResult::Levels => {
+            let ranking = summary.ranking.as_ref().expect("a ranking");
+            let best = &summary.methods[&ranking.best];
             let below = clause(&text, "below it:");
             let inseparable = clause(&text, "not separable");
-            let is_ordered = levels.ranking.above_full.is_empty() && levels.ranking.fixtures >= 3;
-            for other in levels.ranking.others.iter().filter(|_| is_ordered) {
+            let is_ordered = ranking.above_full.is_empty() && ranking.fixtures >= 3;
+            for other in ranking.others.iter().filter(|_| is_ordered) {
                 let is_apart = other.separation == Separation::Apart;
                 let sure = other.ci95.is_none_or(|ci| ci.high() < 0.0);
                 check(
@@ -444,16 +446,17 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                 "an order without evidence".to_owned(),
             );
             check(
-                text.contains("above the whole transcript") != levels.ranking.above_full.is_empty(),
+                text.contains("above the whole transcript") != ranking.above_full.is_empty(),
                 "above full".to_owned(),
             );
             check(
-                levels.ci95.is_some() || !text.contains("score (95%"),
+                best.retention.ci95.is_some() || !text.contains("score (95%"),
                 "an interval without one".to_owned(),
             );
         }
-        MainResult::Change(change) => {
+        MainResult::Change { .. } => {
             let comparison = summary.comparison.as_ref().expect("a comparison");
+            let [smaller, _] = comparison.changes_without_verdict(summary);
             let regressed = clause(&text, "regressed");
             let improved = clause(&text, "improved");
             let nothing = text.starts_with("no evidence") || text.starts_with("unchanged");
@@ -479,7 +482,7 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                 );
                 let within = compared.overall.and_then(|test| test.within_margin);
                 let small = clause(&text, "smaller than 0.3");
-                let is_small = change.small.iter().any(|one| one.method == *method);
+                let is_small = smaller.iter().any(|one| one.method == *method);
                 check(
                     !(is_small
                         && within == Some(false)
@@ -491,25 +494,26 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                     format!("{method} may have changed by 0.3"),
                 );
             }
-            for method in &change.absent {
+            for method in &comparison.absent {
                 check(
                     names(clause(&text, "missing on this side"), method),
                     format!("{method} is gone"),
                 );
             }
-            for one in &change.collapsed {
+            for one in &comparison.collapsed {
                 check(
                     names(clause(&text, "collapsed"), &one.method) && text.contains(&one.fixture),
                     format!("{} collapsed", one.fixture),
                 );
             }
-            for one in &change.not_comparable {
+            for (gap, ..) in comparison.not_comparable(summary) {
                 check(
-                    names(clause(&text, "not comparable"), &one.method),
-                    format!("{} has gaps", one.method),
+                    names(clause(&text, "not comparable"), gap),
+                    format!("{gap} has gaps"),
                 );
             }
-            let is_worse = !change.regressed.is_empty() || !change.collapsed.is_empty();
+            let losses = comparison.changes_with_verdict(Verdict::Regressed);
+            let is_worse = !losses.is_empty() || !comparison.collapsed.is_empty();
             check(!(nothing && is_worse), "nothing, beside a loss".to_owned());
         }
         _ => {}

@@ -17,7 +17,6 @@ mod files;
 mod result_set;
 
 mod figures;
-mod headline;
 mod human;
 mod main_result;
 mod run_files;
@@ -69,12 +68,11 @@ pub use files::manifest::{
 pub use files::row::ContextRow;
 pub use files::row::PlantedRow;
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep};
-pub use headline::{
-    AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult,
-    MethodChange, MissingCells, Trend,
-};
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
-pub use main_result::{QuestionChange, first_questions, main_result};
+pub use main_result::{
+    EditNote, Headline, MainResult, MethodChange, QuestionChange, Trend, first_questions,
+    main_result,
+};
 pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;

@@ -23,7 +23,7 @@ use super::aggregates::{
 };
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
-use super::headline::{Headline, MainResult};
+use super::main_result::{Headline, MainResult};
 use super::result_set::ResultSet;
 use super::result_set::selection::{
     OVERALL, ScoreEstimate, ScoreEstimates, Selection, Subset, VariantRuns, dimension_levels,

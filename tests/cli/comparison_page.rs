@@ -85,11 +85,8 @@ fn a_method_with_one_of_two_answerers_is_compared_alone() {
         headline["values"]["trend"], "no_evidence",
         "the first answerer has no part in it: {headline:#}"
     );
-    let values = &headline["values"];
-    assert_eq!(
-        (&values["unproven"][0]["method"], &values["answerers"]),
-        (&Value::from("full/second"), &Value::Null)
-    );
+    let text = headline["text"].as_str().expect("a sentence");
+    assert!(text.contains("full/second"), "{text}");
     let screen = project.expect(0, "compare after:full/second before").stdout;
     assert!(screen.contains("full/second"), "{screen}");
     for other in ["full/agent", "nothing/"] {

@@ -293,7 +293,7 @@ mod tests {
     use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
     use crate::results::files::row::ContextRow;
-    use crate::results::{FolderError, Manifest, Row, main_result, summarize, worst_rows};
+    use crate::results::{FolderError, Manifest, Row, summarize, worst_rows};
 
     #[test]
     fn a_large_mean_on_few_probes_is_the_fault_of_neither_judge_nor_bank() {
@@ -485,7 +485,7 @@ mod tests {
                 .map(|apart| apart.contexts),
             Some(3)
         );
-        let ranked = serde_json::to_string(&main_result(&summary, &set.manifest)).expect("JSON");
+        let ranked = serde_json::to_string(&summary.ranking).expect("JSON");
         assert!(
             ranked.contains("busy") && !ranked.contains("idle"),
             "{ranked}"

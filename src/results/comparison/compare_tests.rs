@@ -92,10 +92,11 @@ pub(super) fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
         .1
 }
 
-/// What a comparison shows.
-pub(super) fn changed(result: MainResult) -> MainChange {
-    match result {
-        MainResult::Change(change) => *change,
+/// Whether a comparison shows that anything got better or worse, by its main result.
+pub(super) fn trend_of(set: &ResultSet, found: &Comparison) -> Trend {
+    let summary = summarize(set, Some(found.clone()));
+    match main_result(&summary, &set.manifest) {
+        MainResult::Change { trend } => trend,
         other => panic!("{other:?}"),
     }
 }
@@ -545,24 +546,10 @@ fn a_regression_with_another_answerer_alone_is_in_the_main_result() {
     ]
     .into_iter()
     .collect();
-    let mut manifest = a.manifest.clone();
-    manifest
-        .design
-        .answerers
-        .push(crate::results::fakes::model_info("second", "test/agent-2"));
-    let change = changed(main_result(&summarize(&a, Some(found)), &manifest));
-    let names: Vec<&str> = change
-        .regressed
-        .iter()
-        .map(|method| method.method.as_str())
-        .collect();
-    assert_eq!(
-        (names, change.answerers),
-        (
-            vec!["mine/second"],
-            Some(AnswererAgreement { same: 1, of: 2 })
-        )
-    );
+    let regressed = found.changes_with_verdict(Verdict::Regressed);
+    let names: Vec<&str> = regressed.iter().map(|change| change.method).collect();
+    assert_eq!(names, ["mine/second"]);
+    assert_eq!(trend_of(&a, &found), Trend::Regressed);
 }
 
 #[test]

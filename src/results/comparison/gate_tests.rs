@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::compare_tests::{
-    A, B, FIXTURES, RunScores, against, changed, gather, manifest, near, rows, set, side,
+    A, B, FIXTURES, RunScores, against, gather, manifest, near, rows, set, side, trend_of,
 };
 use crate::measure::FactClass;
 use crate::plan::{Blame, FailedAction};
@@ -88,11 +88,13 @@ fn a_dimension_that_regressed_beside_a_better_score_makes_the_result_mixed() {
     let overall = mine.overall.as_mut().unwrap();
     overall.verdict = Verdict::Improved;
     mine.dimensions["accuracy"].verdict = Verdict::Regressed;
-    let change = changed(main_result(&summarize(&a, Some(found)), &a.manifest));
-    assert_eq!(change.trend, Trend::Mixed);
-    let measures = [&change.regressed, &change.improved].map(|changes| {
-        let measures = changes.iter().map(|method| method.measure.as_str());
-        measures.collect::<Vec<_>>()
+    assert_eq!(trend_of(&a, &found), Trend::Mixed);
+    let measures = [Verdict::Regressed, Verdict::Improved].map(|verdict| {
+        let changes = found.changes_with_verdict(verdict);
+        changes
+            .iter()
+            .map(|change| change.measure)
+            .collect::<Vec<_>>()
     });
     assert_eq!(measures, [["accuracy"], ["overall"]]);
 }
@@ -115,8 +117,10 @@ fn the_mean_is_named_where_no_method_has_its_verdict() {
             primary: Some(DifferenceTest { verdict, ..overall }),
             ..found.clone()
         };
-        let change = changed(main_result(&summarize(&a, Some(found)), &a.manifest));
-        change.mean.map(|mean| mean.verdict)
+        let mean = [Verdict::Regressed, Verdict::Improved]
+            .iter()
+            .find_map(|verdict| found.mean_with_verdict(*verdict).copied());
+        mean.map(|mean| mean.verdict)
     };
     assert_eq!(named(Verdict::Regressed), Some(Verdict::Regressed));
     assert_eq!(
@@ -128,12 +132,11 @@ fn the_mean_is_named_where_no_method_has_its_verdict() {
 #[test]
 fn new_failures_are_named_and_none_where_nothing_failed() {
     let named = |chains: &[(&str, u32)]| {
-        let set = set("a", &A);
-        let summary = summarize(&set, Some(failing(chains, false)));
-        changed(main_result(&summary, &set.manifest)).newly_failing
+        let found = failing(chains, false);
+        let names = found.names_of(|compared| compared.reliability.is_only_new());
+        names.len()
     };
-    assert_eq!(named(&[]), [""; 0]);
-    assert_eq!(named(&[("f1", 1)]), ["mine"]);
+    assert_eq!([named(&[]), named(&[("f1", 1)])], [0, 1]);
 }
 
 #[test]
@@ -166,12 +169,10 @@ fn new_failures_alone_are_a_change_without_a_difference() {
     let mine = found.methods.get("mine").unwrap();
     assert!(mine.is_changed() && !mine.has_changed_figures());
     let set = set("a", &A);
-    let result = main_result(&summarize(&set, Some(found)), &set.manifest);
-    let change = changed(result);
-    assert_eq!(change.trend, Trend::NoEvidence);
-    assert_eq!(change.newly_failing, ["mine"]);
-    assert!(change.unproven.is_empty() && change.one_sided.is_empty());
-    assert_eq!(change.unchanged, 0);
+    assert_eq!(trend_of(&set, &found), Trend::NoEvidence);
+    assert!(mine.reliability.is_only_new() && !mine.is_one_sided());
+    let [small, unproven] = found.changes_without_verdict(&summarize(&set, None));
+    assert!(small.is_empty() && unproven.is_empty());
 }
 
 #[test]
@@ -184,13 +185,8 @@ fn grades_that_only_one_side_has_are_a_change() {
     let fewer = gather(manifest("a", &[("mine", "command")]), fewer);
     let found = compare(side(&fewer), side(&whole), ComparisonScope::All, &NO_LINES).unwrap();
     assert_eq!(found.methods.get("mine").unwrap().fixtures.one_sided, 1);
-    let result = main_result(&summarize(&whole, Some(found)), &whole.manifest);
-    let change = changed(result);
-    assert_eq!(change.trend, Trend::NoEvidence);
-    assert_eq!(
-        (change.one_sided.as_slice(), change.unchanged),
-        (&["mine".to_owned()][..], 0)
-    );
+    assert_eq!(trend_of(&whole, &found), Trend::NoEvidence);
+    assert_eq!(found.names_of(MethodComparison::is_one_sided), ["mine"]);
     // A run that only one side has is no such probe.
     let fewer: Vec<Row> = rows("mine", &A)
         .into_iter()

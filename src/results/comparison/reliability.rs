@@ -42,6 +42,11 @@ impl Reliability {
     pub fn is_worse(&self) -> bool {
         self.regressed || !self.newly_failing.is_empty()
     }
+
+    /// Whether something fails that did not fail in the baseline, without a regression.
+    pub fn is_only_new(&self) -> bool {
+        self.is_worse() && !self.regressed
+    }
 }
 
 /// A chain that its method failed.

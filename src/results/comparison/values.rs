@@ -18,7 +18,7 @@ use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::{Regraded, Regradings};
 use crate::results::result_set::selection::Subset;
 use crate::results::result_set::{ProbePlace, ResultSet};
-use stats::{self, DifferenceTest, Regrading};
+use stats::{self, DifferenceTest, Regrading, Verdict};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -201,6 +201,27 @@ impl MethodComparison {
                 .differences
                 .contexts
                 .is_some_and(|found| found.same < found.compared)
+    }
+
+    /// Whether more planted items go wrong.
+    pub fn is_planted_worse(&self) -> bool {
+        let mut found = self.planted.iter();
+        found.any(|planted| planted.regressed().next().is_some())
+    }
+
+    /// Whether it got worse in anything that the gate tests.
+    pub fn is_worse(&self) -> bool {
+        let mut tests = self.overall.iter().chain(self.dimensions.values());
+        self.reliability.regressed
+            || self.is_planted_worse()
+            || tests.any(|test| test.verdict == Verdict::Regressed)
+            || self.constraints_lost.iter().any(|lost| lost.is_confirmed)
+    }
+
+    /// Whether only one side has the grades of some probes, and nothing else that is said of it shows that.
+    pub fn is_one_sided(&self) -> bool {
+        let is_notable = !self.has_changed_figures() || !self.fixtures.not_comparable.is_empty();
+        self.fixtures.one_sided > 0 && is_notable && !self.reliability.is_worse()
     }
 
     /// Whether both sides have a cell or a planted item in common.
