@@ -1,39 +1,31 @@
 // The page: masthead, a bar with section links and filters, and the sections.
 
-const MARKS = { improved: '▲', regressed: '▼', mixed: '▼' };
+const MARKS = { good: '▲', bad: '▼' };
 
-/** The main result. */
-function headlineText() {
-  const found = report.summary.headline;
-  if (!found) return [h('h1', {}, report.label)];
-  const mark = MARKS[found.values?.trend];
-  return [h('h1', { class: 'headline' }, mark ? h('span', { class: `headline-mark ${mark === '▲' ? 'improved' : 'regressed'}`, 'aria-hidden': 'true' }, mark) : null,
-    withCode(found.text)), found.more ? h('p', { class: 'headline-more' }, withCode(found.more)) : '',
-    h('p', { class: 'set-name' }, compared && !mates.size ? t('set_against', { label: report.label, name: compared.baseline }) : report.label)];
+/** The main result, what it had no room for, and the warnings without which the figures mislead. */
+function front() {
+  const [[style, text], ...rest] = report.front.map(({ sentence }) => sentence);
+  const more = rest.filter(([kind, said]) => kind !== 'warning' && said);
+  const warnings = rest.filter(([kind]) => kind === 'warning');
+  return [
+    h('h1', { class: 'headline' }, MARKS[style] ? h('span', { class: `headline-mark ${style}`, 'aria-hidden': 'true' }, MARKS[style]) : null, withCode(text)),
+    more.map(([, said]) => h('p', { class: 'headline-more' }, withCode(said))),
+    h('p', { class: 'set-name' }, report.label),
+    warnings.length
+      ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, warnings.map(([, said]) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, said))))
+      : null,
+  ];
 }
 
-/** All notes in one line that opens. */
-function foldedNotes() {
-  const notes = [...report.warnings, ...report.notes];
-  return notes.length
-    ? h('details', { class: 'notes-fold' }, h('summary', {}, t(notes.length === 1 ? 'note_1' : 'notes_n', { n: notes.length })), h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, withCode(text)))))
-    : '';
-}
-
-function masthead() {
-  document.getElementById('masthead').replaceChildren(
-    h('p', { class: 'kicker' }, t('report')),
-    ...headlineText(),
-    report.critical.length
-      ? h('ul', { class: 'warnings', 'aria-label': t('warnings') }, report.critical.map((text) => h('li', {}, h('span', { class: 'bang', 'aria-hidden': 'true' }, '!'), h('span', {}, text))))
-      : '',
-    report.facts.length ? h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))) : '',
-    reactive('on-paper', () => {
-      const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${filterText(name)}`);
-      return chosen.length ? [h('p', { class: 'note' }, `${t('filters')}: ${chosen.join(' · ')}`)] : [];
-    }),
-    foldedNotes());
-}
+const masthead = () => fillElement(document.getElementById('masthead'), {}, [
+  h('p', { class: 'kicker' }, t('report')),
+  front(),
+  h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
+  reactive('on-paper', () => {
+    const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${filterText(name)}`);
+    return chosen.length ? [h('p', { class: 'note' }, `${t('filters')}: ${chosen.join(' · ')}`)] : [];
+  }),
+]);
 
 const filterText = (name) => {
   if (name === 'type') return t(`type_${filters[name]}`);
@@ -97,17 +89,18 @@ function moreSection(made) {
   return made.length ? section('more', t('more'), null, h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
 }
 
-/** The sections that are not folded. */
-const OPEN = ['overview', 'scores'];
+/** The sections that are not folded; the questions stand after the first one. */
+const OPEN = ['overview', 'changes-in-detail', 'scores', 'failures', 'notes'];
 
-/** The sections in the order of what a reader asks: what changed, what became of each question, how good and how large. */
 function start() {
   masthead();
   // Without answers there are no scores, and contexts are all that was measured.
   const isGraded = report.sections.some(({ id }) => id === 'scores');
   const isOpen = ({ id }) => !isGraded || OPEN.includes(id);
-  const sections = [editsSection(), flippedSection(), cells.n ? cellsSection() : null, ...report.sections.filter(isOpen).map(reportSection),
-    failuresSection(), moreSection(report.sections.filter((one) => !isOpen(one)).map(reportSection))].filter(Boolean);
+  const open = report.sections.filter(isOpen);
+  const first = open.filter(({ id }) => id === 'overview');
+  const sections = [first.map(reportSection), cells.n ? cellsSection() : null, open.filter((one) => !first.includes(one)).map(reportSection),
+    moreSection(report.sections.filter((one) => !isOpen(one)).map(reportSection))].flat().filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);
   bar(sections);
   onAddress(restorePlace);

@@ -4,7 +4,6 @@ const report = JSON.parse(document.getElementById('report').textContent);
 const cells = report.cells;
 const methods = report.methods;
 const dimensions = report.dimensions.map(([id, label]) => ({ id, label }));
-const summaries = methods.map((method) => (report.summary.methods ?? {})[method.name] ?? null);
 
 /** The value of a column for a cell. A column of equal values is stored as that value. */
 const valueAt = (column, cell) => (Array.isArray(column) ? column[cell] : column);
@@ -67,8 +66,8 @@ function distinct(found) {
   });
 }
 
-/** The indices of the methods that match the filters. A baseline that is as what is compared with it says nothing, unless chosen. */
-const shownMethods = () => methods.map((_, m) => m).filter((m) => (filters.method === '' ? !isRepeated(m) : Number(filters.method) === m));
+/** The indices of the methods that match the filters. A baseline stands beside what is compared with it, unless it is chosen. */
+const shownMethods = () => methods.map((_, m) => m).filter((m) => (filters.method === '' ? !isBaseline(m) : Number(filters.method) === m));
 
 const hasDimension = dimensions.map((_, d) =>
   Array.isArray(cells.dimensions[d]) ? cells.dimensions[d].some(isNumber) : isNumber(cells.dimensions[d]));
@@ -78,13 +77,6 @@ const mates = new Map(report.pairs.map((names) => names.map((name) => NAMES.meth
 const judgedMethods = new Set(report.pairs.map(([name]) => NAMES.method.indexOf(name)));
 const isBaseline = (m) => mates.has(m) && !judgedMethods.has(m);
 
-/** Whether a baseline has the same answers, grades and size as what is compared with it. */
-function isRepeated(m) {
-  if (!isBaseline(m)) return false;
-  const own = mates.get(m);
-  const change = report.summary.comparison?.methods?.[methods[own].name];
-  return change?.overall?.reason === 'unchanged' && summaries[m]?.context_tokens === summaries[own]?.context_tokens;
-}
 const REPEATED = ['probe', 'run', 'answer_n', 'judge', 'judge_n'];
 let cellsByPlace;
 

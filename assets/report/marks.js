@@ -67,3 +67,6 @@ function reactive(className, draw) {
   onFilterChange(() => host.replaceChildren(...[draw()].flat(Infinity).filter(Boolean)));
   return host;
 }
+
+const measuredDimensions = [-1, ...dimensions.map((_, d) => d).filter((d) => hasDimension[d])];
+const heading = (d) => (d < 0 ? t('overall') : dimensions[d].label);

@@ -83,7 +83,7 @@ function cellsSection() {
     sort.value = order;
     const all = questionRows();
     const rows = all.filter((row) => !words || isFound(row, words)).sort(ORDERS[order]);
-    const columns = shownMethods().filter((m) => !mates.size || judgedMethods.has(m) || filters.method !== '');
+    const columns = shownMethods();
     explored = rows.flatMap(({ byMethod }) => columns.filter((m) => byMethod.has(m)).map((m) => worstOf(byMethod.get(m))));
     count.textContent = t('questions_of', { n: integer(rows.length), all: integer(all.length) });
     const more = h('button', { type: 'button', class: 'quiet-button', on: { click: () => { most += ROWS_MORE; draw(); } } }, t('more_n', { n: integer(rows.length - most) }));

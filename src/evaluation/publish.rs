@@ -11,7 +11,7 @@ use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline
 use crate::plan::{CompressTask, FixtureTexts, Output, Preparer, Task, read_output};
 use crate::probe::Probe;
 use crate::report::html::{self, ContextKey, PageInput, PageSession, ReadContext};
-use crate::report::{headline, markdown};
+use crate::report::{Block, TextStyle, headline, markdown};
 use crate::results::{
     Comparison, Design, FolderError, Manifest, ResultSet, ResultsFolder, Row, Summary, WorstProbe,
     names, run_files, summarize, worst_rows,
@@ -103,14 +103,14 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Evalua
 
 pub(super) fn page_input<'a>(
     pipeline: &'a Pipeline,
-    summary: &'a Summary,
-    manifest: &'a Manifest,
+    summary: &Summary,
+    manifest: &Manifest,
     rows: &'a [Row],
 ) -> PageInput<'a> {
     let cells: u64 = summary
         .methods
-        .iter()
-        .map(|(_, method)| method.cells.judged)
+        .values()
+        .map(|method| method.cells.judged)
         .sum();
     let too_many = (rows.is_empty() && cells > 0).then(|| {
         format!("{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.")
@@ -120,7 +120,8 @@ pub(super) fn page_input<'a>(
         sessions: sessions(pipeline, &manifest.design),
         ..PageInput::new(manifest, summary, &pipeline.rubric, rows)
     };
-    page.notes.extend(too_many);
+    let said = too_many.map(|text| Block::Sentence(TextStyle::Plain, text));
+    page.front.extend(said);
     page
 }
 

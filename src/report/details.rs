@@ -62,7 +62,7 @@ fn method_table<'s, T: 's>(
 ) -> TextTable {
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         Some(named_row(
-            tr.method_label(name, method),
+            tr.method_label(name, method.kept.as_deref()),
             cells(part(method)?),
         ))
     });
@@ -146,7 +146,10 @@ fn scores(summary: &Summary, tr: &Translation) -> Option<Section> {
             level_cell(method.dimensions.get(dimension.name()), judged)
         });
         let overall = [level_cell(Some(&method.overall), overall)].into_iter();
-        named_row(tr.method_label(name, method), overall.chain(dimensions))
+        named_row(
+            tr.method_label(name, method.kept.as_deref()),
+            overall.chain(dimensions),
+        )
     });
     let table = TextTable::new(score_header(tr), rows);
     let lead = Block::dim(tr.intervals);

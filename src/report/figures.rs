@@ -41,7 +41,7 @@ pub(super) fn text_table(table: FigureTableId, summary: &Summary, tr: &Translati
     let headings = columns.iter().map(|figure| heading(figure, summary, tr));
     let rows = summary.methods.iter().map(|(name, method)| {
         let cells = columns.iter().map(|figure| cell(figure, method, tr));
-        named_row(tr.method_label(name, method), cells)
+        named_row(tr.method_label(name, method.kept.as_deref()), cells)
     });
     TextTable::new(std::iter::once(tr.method).chain(headings), rows)
 }

@@ -24,6 +24,11 @@ pub(super) struct Extent {
     pub rows: usize,
 }
 
+impl Extent {
+    /// Everything that the first screen has.
+    pub(super) const ALL: Extent = extent(usize::MAX, SHOWN_QUESTIONS, usize::MAX);
+}
+
 /// Questions that a report shows at first.
 pub(super) const SHOWN_QUESTIONS: usize = 3;
 
@@ -69,7 +74,7 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
 }
 
 /// The sentence, what it had no room for, and the warnings without which the figures mislead.
-fn sentences(found: &Headline, summary: &Summary, manifest: &Manifest) -> Vec<Block> {
+pub(super) fn sentences(found: &Headline, summary: &Summary, manifest: &Manifest) -> Vec<Block> {
     let tr = translation(manifest.design.locale.of_report());
     let style = verdict_of(&found.result).map_or(TextStyle::Strong, TextStyle::from_verdict);
     let warnings = critical_warnings(summary, manifest, tr).into_iter();
@@ -118,7 +123,7 @@ pub(super) fn front(
 
 /// The one table: the score, its change, and figures; where nothing is answered, what one compression costs. With the
 /// number of methods that it leaves out.
-pub(super) fn main_table(
+fn main_table(
     summary: &Summary,
     manifest: &Manifest,
     rows: usize,
@@ -160,7 +165,7 @@ pub(super) fn main_table(
         let cells = scores
             .chain(comparison.map(|_| change_cell(compared)))
             .chain(figures);
-        named_row(tr.method_label(name, method), cells)
+        named_row(tr.method_label(name, method.kept.as_deref()), cells)
     };
     let left_out = methods.clone().count().saturating_sub(rows);
     let table = TextTable::new(header, methods.take(rows).map(row));

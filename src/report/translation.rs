@@ -4,7 +4,6 @@ use std::fmt::Display;
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use crate::results::MethodSummary;
 use base::locale::Locale;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
@@ -368,10 +367,10 @@ impl Translation {
     }
 
     /// The name of a method in tables, with what the method keeps verbatim: `anchored (kept 20k)`.
-    pub(super) fn method_label(&self, name: &str, method: &MethodSummary) -> String {
-        method.kept.as_ref().map_or_else(
+    pub(super) fn method_label(&self, name: &str, kept: Option<&str>) -> String {
+        kept.map_or_else(
             || name.to_owned(),
-            |kept| fill(self.kept_verbatim, &[&name, kept]),
+            |kept| fill(self.kept_verbatim, &[&name, &kept]),
         )
     }
 

@@ -49,7 +49,9 @@ pub use comparison::values::{CostChange, CostChanges};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
 pub use files::FolderError;
-pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+pub use files::design::{
+    Design, FixtureInfo, MethodInfo, MethodVariant, ModelInfo, ProbeInfo, RubricInfo,
+};
 pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
 pub use files::find::{
     NewestResults, all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results,

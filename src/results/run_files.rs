@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Ordered;
+use super::files::design::MethodVariant;
+use super::result_set::ResultSet;
 use super::result_set::selection::{Selection, Subset, VariantRuns};
-use super::result_set::{MethodVariant, ResultSet};
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use stats;

@@ -35,7 +35,7 @@ fn a_page_has_both_sides_with_their_contexts() {
         page.contains(&format!("\"cells\":{{\"n\":{cells},")),
         "{cells} cells"
     );
-    assert!(page.contains("\"facts_lost\":[{\"fixture\":\"harbor\""));
+    assert!(page.contains("facts lost from the context ("));
     let contexts = |page: &str| page.matches("id=\"contexts-").count();
     let of_a = contexts(&project.read("results/a/report.html"));
     assert_eq!(

@@ -75,12 +75,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         let file = given(common, file);
         write_private(
             &file,
-            comparison_page(
-                &pipeline,
-                &compared,
-                summary.headline.as_ref(),
-                cache.as_ref(),
-            )?,
+            comparison_page(&pipeline, &compared, &summary, cache.as_ref())?,
         )?;
         console.note(&say!("wrote {}", "已写入 {}", file.display()));
     }

@@ -7,25 +7,19 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Serialize, Serializer};
 
 use super::chunks::{FactMatcher, ProbeName, chunk_cells, chunk_context, chunk_session, safe_json};
-use super::input::{ContextKey, PageFailure, PageInput, PageMethod};
+use super::input::{ContextKey, PageInput, PageMethod};
 use crate::action::ActionKey;
 use crate::judge::{CriterionId, Dimension};
 use crate::measure::{FactClass, FactOutcome};
 use crate::probe::{Probe, ProbeType};
-use crate::report::document::Section;
-use crate::results::{Row, Summary};
+use crate::results::Row;
 
 /// The JSON that the script reads as `report`.
 #[derive(Serialize)]
 struct PageData<'a> {
-    label: &'a str,
-    facts: &'a [(String, String)],
-    critical: &'a [String],
-    warnings: &'a [String],
-    notes: &'a [String],
-    sections: &'a [Section],
+    #[serde(flatten)]
+    input: &'a PageInput<'a>,
     methods: Vec<PageMethod>,
-    failures: &'a [PageFailure],
     dimensions: Vec<(&'static str, &'static str)>,
     types: Vec<&'static str>,
     /// By id: the name, and the index of the dimension.
@@ -37,8 +31,6 @@ struct PageData<'a> {
     /// The first cell of each chunk of cells.
     chunks: &'a [usize],
     cells: CellTable,
-    summary: &'a Summary,
-    pairs: &'a [(String, String)],
 }
 
 /// A probe at its fixture and point.
@@ -226,7 +218,8 @@ impl<'a> NameTables<'a> {
             ..NameTables::default()
         };
         for row in input.rows {
-            let cell = tables.indices(row, summary_name(input.summary, row));
+            let name = page_name(&tables.methods, row);
+            let cell = tables.indices(row, name);
             tables.cells.push(cell);
         }
         tables
@@ -260,14 +253,13 @@ impl<'a> NameTables<'a> {
     }
 }
 
-/// The name of a row's method on the page. It is the name in the summary, which includes the answerer if there are
-/// several; answers with a search get a name of their own.
-fn summary_name(summary: &Summary, row: &Row) -> String {
+/// The name of a row's method on the page. It includes the answerer if there are several; answers with a search get a name
+/// of their own.
+fn page_name(methods: &IndexSet<String>, row: &Row) -> String {
     let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
-    let name = if summary.methods.get(&with_answerer).is_some() {
-        with_answerer
-    } else {
-        row.method.clone()
+    let name = match methods.contains(&with_answerer) {
+        true => with_answerer,
+        false => row.method.clone(),
     };
     // No figure of the page may mix open and closed book.
     match row.open_book.is_some() {
@@ -387,14 +379,8 @@ fn page_data<'a>(
     chunks: &'a [usize],
 ) -> PageData<'a> {
     PageData {
-        label: input.label,
-        facts: &input.facts,
-        critical: &input.critical,
-        warnings: &input.warnings,
-        notes: &input.notes,
-        sections: &input.sections,
+        input,
         methods: methods(input, &tables.methods),
-        failures: &input.failures,
         dimensions: Dimension::ALL
             .iter()
             .map(|d| (d.name(), d.label(input.locale)))
@@ -411,8 +397,6 @@ fn page_data<'a>(
         judges: &tables.judges,
         chunks,
         cells: CellTable::new(input.rows, &tables.cells),
-        summary: input.summary,
-        pairs: &input.pairs,
     }
 }
 

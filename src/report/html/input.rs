@@ -3,49 +3,52 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::action::ActionKey;
+use crate::action::{ActionKey, StageName};
 use crate::judge::Rubric;
-use crate::plan::{Blame, FailedAction};
+use crate::plan::Blame;
 use crate::probe::Probe;
-use crate::report::comparison_notes::remarks;
 use crate::report::details::details;
 use crate::report::document::{Block, Section};
 use crate::report::figures::count;
-use crate::report::notes::{critical_warnings, has_answers, warnings};
-use crate::report::screen::main_table;
-use crate::report::translation::{Translation, translation};
-use crate::results::{Design, Manifest, MethodSummary, ModelInfo, Row, Summary};
+use crate::report::headline::headline;
+use crate::report::notes::has_answers;
+use crate::report::screen::{Extent, front, sentences};
+use crate::report::translation::{Translation, fill, translation};
+use crate::results::{Design, Manifest, ModelInfo, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
 
-/// The content of the page. Texts are untrusted: the page shows them and runs none of them.
-#[derive(Clone)]
+/// The content of the page: the report as it was made, and the cells. Texts are untrusted: the page shows them and runs
+/// none of them.
+#[derive(Clone, Serialize)]
 pub struct PageInput<'a> {
-    pub label: &'a str,
+    pub label: String,
+    #[serde(skip)]
     pub locale: Locale,
+    /// The sentence, and the warnings without which the figures mislead.
+    pub front: Vec<Block>,
     /// The design and the version of the run, as names and values.
     pub facts: Vec<(String, String)>,
-    /// Warnings without which the figures mislead: weak judges, a scale that measures nothing.
-    pub critical: Vec<String>,
-    /// Other warnings: a stand-in for a model, few fixtures.
-    pub warnings: Vec<String>,
-    /// The other notes of the report.
-    pub notes: Vec<String>,
-    /// The sections of the report, without its notes.
+    /// The sections of the report, the first screen of a terminal before them.
     pub sections: Vec<Section>,
-    /// In the order of tables, with the names of `summary`.
+    /// In the order of tables.
+    #[serde(skip)]
     pub methods: Vec<PageMethod>,
+    #[serde(skip)]
     pub rubric: &'a Rubric,
     /// The probes of each fixture. A row whose probe is missing is shown without question and facts.
+    #[serde(skip)]
     pub banks: BTreeMap<&'a str, &'a [Probe]>,
+    #[serde(skip)]
     pub rows: &'a [Row],
-    pub summary: &'a Summary,
     /// The contexts that are still in the cache; other contexts are shown as pruned.
+    #[serde(skip)]
     pub contexts: BTreeMap<ContextKey, ReadContext<'a>>,
-    pub failures: Vec<PageFailure>,
     /// The sessions that did not change since the run.
+    #[serde(skip)]
     pub sessions: BTreeMap<&'a str, PageSession<'a>>,
     /// On the page of a comparison: each judged method and its baseline.
     pub pairs: Vec<(String, String)>,
@@ -84,65 +87,87 @@ pub struct PageMethod {
     pub name: String,
     /// The name as tables show it; empty if it is the same.
     pub label: String,
-    pub strategy: String,
-    pub model: Option<String>,
     pub anchor: ScaleAnchor,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PageFailure {
-    pub place: String,
-    pub stage: String,
-    pub message: String,
-    /// Whether the method caused the failure, and not the infrastructure.
-    pub by_method: bool,
 }
 
 impl<'a> PageInput<'a> {
     /// The content that a results folder has; banks and contexts are empty. No times of the manifest are shown.
     pub fn new(
-        manifest: &'a Manifest,
-        summary: &'a Summary,
+        manifest: &Manifest,
+        summary: &Summary,
         rubric: &'a Rubric,
         rows: &'a [Row],
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale.of_report());
+        let against = summary.comparison.as_ref();
+        let against = against.map(|found| format!(" {} {}", tr.against, found.baseline));
         PageInput {
-            label: &summary.label,
+            label: format!("{}{}", summary.label, against.unwrap_or_default()),
             locale: design.locale.of_report(),
+            front: sentences(&headline(summary, manifest), summary, manifest),
             facts: facts(manifest, rows, tr),
-            critical: critical_warnings(summary, manifest, tr),
-            warnings: warnings(summary, manifest, tr),
-            notes: remarks(summary, manifest, tr),
-            sections: overview(summary, manifest)
-                .into_iter()
-                .chain(details(summary, manifest))
-                .filter(|section| section.id != "notes")
-                .collect(),
-            methods: summary
-                .methods
-                .iter()
-                .map(|(name, method)| page_method(name, method, design))
-                .collect(),
+            sections: sections(summary, manifest, tr),
+            methods: page_methods(design),
             rubric,
             banks: BTreeMap::new(),
             rows,
-            summary,
             contexts: BTreeMap::new(),
-            failures: manifest.failures.iter().map(failure).collect(),
             sessions: BTreeMap::new(),
             pairs: Vec::new(),
         }
     }
 }
 
-/// The one table of the first screen of a terminal: score, retention, facts kept, size.
-fn overview(summary: &Summary, manifest: &Manifest) -> Option<Section> {
-    let tr = translation(manifest.design.locale.of_report());
-    let (table, _) = main_table(summary, manifest, usize::MAX, tr);
+/// The first screen of a terminal, what failed, and the other sections of the report.
+fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Section> {
+    let found = headline(summary, manifest);
     let title = tr.pick("Scores", "得分");
-    Section::new("overview", title, [Block::Table(table)]).filter(|_| has_answers(&manifest.design))
+    let overview = Section::new(
+        "overview",
+        title,
+        front(&found, summary, manifest, Extent::ALL),
+    );
+    // Where nothing was asked, the first screen has their table.
+    let is_answered = has_answers(&manifest.design);
+    let rest = details(summary, manifest).into_iter();
+    let rest = rest.filter(|section| is_answered || section.id != "compressions");
+    let first = overview.into_iter().chain(failures(manifest, tr));
+    first.chain(rest).collect()
+}
+
+/// Places of failures with one message that are named, and messages that are listed; the manifest has all.
+const NAMED: usize = 4;
+const MESSAGES: usize = 100;
+
+/// What failed: each message once, with its places.
+fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
+    let mut groups: IndexMap<(StageName, bool, &str), Vec<String>> = IndexMap::new();
+    for failure in &manifest.failures {
+        let is_own = failure.blame == Blame::Method;
+        let places = groups.entry((failure.stage, is_own, &failure.message));
+        places.or_default().push(failure.place.to_string());
+    }
+    let lines = groups
+        .iter()
+        .take(MESSAGES)
+        .map(|((stage, is_own, message), places)| {
+            let mut named: Vec<String> = places.iter().take(NAMED).cloned().collect();
+            let more = places.len().saturating_sub(NAMED);
+            named.extend((more > 0).then(|| fill(tr.and_more, &[&more])));
+            let cause = match is_own {
+                true => tr.pick("the method", "方法"),
+                false => tr.pick("infrastructure", "基础设施"),
+            };
+            format!(
+                "{} · {} · {cause}: {message}",
+                named.join("; "),
+                stage.name()
+            )
+        });
+    let title = tr.pick("Failures", "失败");
+    let title = format!("{title} ({})", manifest.failures.len());
+    Section::new("failures", title, [Block::List(lines.collect())])
 }
 
 fn facts(manifest: &Manifest, rows: &[Row], tr: &Translation) -> Vec<(String, String)> {
@@ -171,38 +196,24 @@ fn model_names(models: &[ModelInfo]) -> String {
         .join(", ")
 }
 
-fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
-    let with_answerer = format!("/{}", method.answerer);
-    let plain = name.strip_suffix(&with_answerer).unwrap_or(name);
-    let info = design.method(name).or_else(|| design.method(plain));
-    let anchor = match info {
-        Some(info) if info.is_ceiling() => ScaleAnchor::Ceiling,
-        Some(info) if info.is_floor() => ScaleAnchor::Floor,
-        _ => ScaleAnchor::Neither,
-    };
-    let model = info
-        .and_then(|info| info.model.as_ref())
-        .map(|model| model.model.clone());
-    let label = translation(design.locale).method_label(name, method);
-    PageMethod {
-        name: name.to_owned(),
-        label,
-        strategy: method.strategy.clone(),
-        model,
-        anchor,
-    }
-}
-
-fn failure(failure: &FailedAction) -> PageFailure {
-    let hint = failure
-        .hint
-        .as_ref()
-        .map(|hint| format!("\n{hint}"))
-        .unwrap_or_default();
-    PageFailure {
-        place: failure.place.to_string(),
-        stage: failure.stage.name().to_owned(),
-        message: format!("{}{hint}", failure.message),
-        by_method: failure.blame == Blame::Method,
-    }
+/// The methods of a design, as the page shows them.
+pub fn page_methods(design: &Design) -> Vec<PageMethod> {
+    let tr = translation(design.locale.of_report());
+    let variants = design.variants().into_iter();
+    let methods = variants.filter_map(|variant| {
+        let info = design.methods.get(variant.method)?;
+        let anchor = if info.is_ceiling() {
+            ScaleAnchor::Ceiling
+        } else if info.is_floor() {
+            ScaleAnchor::Floor
+        } else {
+            ScaleAnchor::Neither
+        };
+        Some(PageMethod {
+            label: tr.method_label(&variant.key, info.kept()),
+            name: variant.key,
+            anchor,
+        })
+    });
+    methods.collect()
 }

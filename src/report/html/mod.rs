@@ -13,7 +13,7 @@ mod input;
 mod observed;
 
 pub use input::{
-    ContextKey, PageFailure, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
+    ContextKey, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor, page_methods,
 };
 
 use base::locale::Locale;
@@ -31,7 +31,7 @@ const STYLES: [&str; 4] = [
 /// The shapes of the marks of methods, as paths of radius 1.
 const MARKS: &str = include_str!("../../../assets/marks.json");
 /// In order of dependency.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 14] = [
     "const SHAPES =",
     MARKS,
     ";",
@@ -39,7 +39,6 @@ const SCRIPTS: [&str; 15] = [
     include_str!("../../../assets/report/address.js"),
     include_str!("../../../assets/report/data.js"),
     include_str!("../../../assets/report/marks.js"),
-    include_str!("../../../assets/report/scores.js"),
     include_str!("../../../assets/report/sections.js"),
     include_str!("../../../assets/report/list.js"),
     include_str!("../../../assets/report/matrix.js"),
@@ -80,7 +79,7 @@ pub fn render(input: &PageInput<'_>) -> String {
             "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。",
         ),
     );
-    let title = format!("{} · {title}", escape(input.label));
+    let title = format!("{} · {title}", escape(&input.label));
     let sources = format!("script-src 'nonce-{nonce}'; ");
     fill(
         TEMPLATE,

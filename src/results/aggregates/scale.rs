@@ -25,10 +25,10 @@ use serde::{Deserialize, Serialize};
 use super::Answers;
 use super::contexts::contexts;
 use crate::judge::Dimension;
-use crate::results::files::design::MethodInfo;
+use crate::results::files::design::{MethodInfo, MethodVariant};
+use crate::results::result_set::ResultSet;
 use crate::results::result_set::scores::Grade;
 use crate::results::result_set::selection::{ScoreEstimate, Selection, Subset, overall_level};
-use crate::results::result_set::{MethodVariant, ResultSet};
 use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.

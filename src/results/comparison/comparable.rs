@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::action::Digest;
-use crate::results::files::design::{FixtureInfo, ModelInfo};
+use crate::results::files::design::{FixtureInfo, MethodVariant, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
-use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
+use crate::results::result_set::{ResultSet, VariantRef};
 use base::fault::suggestion;
 use base::say;
 

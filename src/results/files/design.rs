@@ -71,6 +71,17 @@ pub struct MethodInfo {
     pub readers: Vec<String>,
 }
 
+/// A method with one of its answerers: what a table has a line for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodVariant {
+    /// The method's name; with several answerers `METHOD/ANSWERER`.
+    pub key: String,
+    /// Place in [`Design::methods`].
+    pub method: usize,
+    /// The answerer's name; empty where nobody reads the method.
+    pub answerer: String,
+}
+
 /// A model with its settings and prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
@@ -209,6 +220,26 @@ impl Design {
         } else {
             method.to_owned()
         }
+    }
+
+    /// The lines of a table: each method with each answerer that reads its contexts.
+    pub fn variants(&self) -> Vec<MethodVariant> {
+        let mut variants = Vec::new();
+        for (method, info) in self.methods.iter().enumerate() {
+            if info.readers.is_empty() {
+                variants.push(MethodVariant {
+                    key: info.name.clone(),
+                    method,
+                    answerer: String::new(),
+                });
+            }
+            variants.extend(info.readers.iter().map(|answerer| MethodVariant {
+                key: self.variant_name(&info.name, answerer),
+                method,
+                answerer: answerer.clone(),
+            }));
+        }
+        variants
     }
 
     /// The fixture of this name.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use self::scores::{AnswerAt, Grade, MeasuredAnswer, Scores, equal_range};
 use self::selection::Subset;
 use super::files::FolderError;
-use super::files::design::{Design, MethodInfo, ModelInfo};
+use super::files::design::{Design, MethodInfo, MethodVariant, ModelInfo};
 use super::files::folder::ResultsFolder;
 use super::files::manifest::Manifest;
 use super::files::row::{ContextRow, PlantedRow, Row};
@@ -21,17 +21,6 @@ use crate::probe::ProbeType;
 
 pub(super) mod scores;
 pub(super) mod selection;
-
-/// A method with one of its answerers: what a table has a line for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MethodVariant {
-    /// The method's name; with several answerers `METHOD/ANSWERER`.
-    pub key: String,
-    /// Place in [`Design::methods`].
-    pub method: usize,
-    /// The answerer's name.
-    pub answerer: String,
-}
 
 /// A variant with its method and answerer in the design.
 #[derive(Clone, Copy)]
@@ -270,7 +259,7 @@ impl ResultSet {
         rows: impl IntoIterator<Item = Result<impl Borrow<Row>, FolderError>>,
     ) -> Result<ResultSet, FolderError> {
         let design = &manifest.design;
-        let (variants, mut probes) = (variants(design), probes(design));
+        let (variants, mut probes) = (design.variants(), probes(design));
         let mut gathered = RowTotals::new(variants.len());
         let mut open = RowTotals::new(variants.len());
         let index = DesignIndex::new(&manifest, &variants, &probes);
@@ -307,7 +296,7 @@ impl ResultSet {
 
     /// A set without rows, as it is before a run.
     pub(super) fn from_manifest(manifest: Manifest) -> ResultSet {
-        let (variants, probes) = (variants(&manifest.design), probes(&manifest.design));
+        let (variants, probes) = (manifest.design.variants(), probes(&manifest.design));
         let totals = RowTotals::new(variants.len());
         ResultSet::new(manifest, variants, probes, totals)
     }
@@ -554,25 +543,6 @@ impl RowTotals {
         }
         self
     }
-}
-
-fn variants(design: &Design) -> Vec<MethodVariant> {
-    let mut variants = Vec::new();
-    for (method, info) in design.methods.iter().enumerate() {
-        if info.readers.is_empty() {
-            variants.push(MethodVariant {
-                key: info.name.clone(),
-                method,
-                answerer: String::new(),
-            });
-        }
-        variants.extend(info.readers.iter().map(|answerer| MethodVariant {
-            key: design.variant_name(&info.name, answerer),
-            method,
-            answerer: answerer.clone(),
-        }));
-    }
-    variants
 }
 
 fn probes(design: &Design) -> Vec<ProbeAt> {

@@ -112,7 +112,10 @@ fn a_page_is_made_from_a_results_folder() {
         Some(ScaleAnchor::Floor)
     );
     assert!(made.sections.iter().any(|section| section.id == "spending"));
-    assert!(!made.notes.is_empty() && !made.facts.is_empty());
+    let ids: Vec<&str> = made.sections.iter().map(|section| section.id).collect();
+    assert_eq!(ids.first(), Some(&"overview"), "{ids:?}");
+    assert!(ids.contains(&"changes-in-detail") && ids.contains(&"notes"));
+    assert!(!made.front.is_empty() && !made.facts.is_empty());
     let page = render(&made);
     assert!(!page.contains("2026-01-01"), "no time is shown");
 }

@@ -9,7 +9,7 @@ use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
 use compeval::report::html::{
-    self, ContextKey, PageFailure, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
+    self, ContextKey, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
 };
 use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
@@ -211,7 +211,7 @@ impl Sample {
         let pair = |name: &str, value: &str| (injected(name), injected(value));
         let cells = self.rows.len().to_string();
         PageInput {
-            label: &self.label,
+            label: self.label.clone(),
             locale: self.locale,
             facts: vec![
                 pair("fixtures", "4"),
@@ -219,35 +219,23 @@ impl Sample {
                 pair("cells", &cells),
                 pair("version", "0.1.0"),
             ],
-            warnings: vec![
-                injected(
-                    "lexical: the built-in rules stood in for a model; scores say little about real models.",
+            front: vec![
+                Block::Sentence(TextStyle::Bad, injected("Regressed: `anchored` −0.50.")),
+                Block::Sentence(TextStyle::Plain, injected("One run.")),
+                Block::Sentence(
+                    TextStyle::Warning,
+                    injected("The judge passed 9 of 12 pairs of its self-test; 11 are needed."),
                 ),
-                injected("The judge “judge” passed 9 of 12 pairs of its self-test; 11 are needed."),
             ],
-            notes: vec![
-                injected("The judge sees the compacted context."),
-                injected("Tokens are counted by one offline tokenizer for all methods."),
-            ],
-            sections: [("scores", "Scores"), ("compressions", "Compressions")]
-                .map(|(id, title)| Section {
-                    id,
-                    title: injected(title),
-                    blocks: vec![
-                        Block::Table(TextTable {
-                            header: vec![injected("method"), injected("tokens")],
-                            rows: vec![
-                                ["anchored", "0.80 0.70–0.90"]
-                                    .map(|text| vec![(TextStyle::Plain, injected(text))])
-                                    .into(),
-                            ],
-                            ..TextTable::default()
-                        }),
-                        Block::List(vec![injected("probes from good to bad (1): login · p1.")]),
-                        Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),
-                    ],
-                })
-                .into(),
+            sections: [
+                "overview",
+                "changes-in-detail",
+                "scores",
+                "failures",
+                "compressions",
+            ]
+            .map(|id| self.section(id))
+            .into(),
             methods: METHODS
                 .iter()
                 .map(|(name, strategy, ..)| self.method(name, strategy))
@@ -259,13 +247,11 @@ impl Sample {
                 .map(|(name, probes)| (name.as_str(), probes.as_slice()))
                 .collect(),
             rows: &self.rows,
-            summary: &self.summary,
             contexts: self
                 .contexts
                 .iter()
                 .map(|(place, text)| (place.clone(), read_context(text)))
                 .collect(),
-            failures: self.failures(),
             sessions: self
                 .sessions
                 .iter()
@@ -281,38 +267,33 @@ impl Sample {
             "none" => ScaleAnchor::Floor,
             _ => ScaleAnchor::Neither,
         };
-        let model = (!["full", "none", "truncate"].contains(&strategy))
-            .then(|| format!("openai/gpt-5.2{}", self.injection));
         PageMethod {
             name: format!("{name}{}", self.injection),
             label: String::new(),
-            strategy: strategy.into(),
-            model,
             anchor,
         }
     }
 
-    fn failures(&self) -> Vec<PageFailure> {
-        let line = |place: &str, stage: &str, message: &str, by_method| PageFailure {
-            place: format!("{place}{}", self.injection),
-            stage: stage.into(),
-            message: format!("{message}{}", self.injection),
-            by_method,
-        };
-        vec![
-            line(
-                "docs-search · anchored · run 2 · point 3",
-                "compress",
-                "the reply was cut off by the limit of 4,096 output tokens",
-                true,
-            ),
-            line(
-                "auth-token-rotation · regenerative · run 1 · point 1 · probe p7",
-                "judge",
-                "503 Service Unavailable, after 6 attempts",
-                false,
-            ),
-        ]
+    /// A section with each kind of block.
+    fn section(&self, id: &'static str) -> Section {
+        let injected = |text: &str| format!("{text}{}", self.injection);
+        let row = ["anchored", "0.80 0.70–0.90"];
+        let row = row.map(|text| vec![(TextStyle::Plain, injected(text))]);
+        Section {
+            id,
+            title: injected(id),
+            blocks: vec![
+                Block::Table(TextTable {
+                    header: vec![injected("method"), injected("tokens")],
+                    rows: vec![row.into()],
+                    ..TextTable::default()
+                }),
+                Block::List(vec![injected("probes from good to bad (1): `login` · p1.")]),
+                Block::Lines(injected("lost"), vec![injected("login · p1 4.00 → 0.00")]),
+                Block::Diff(injected("p.md:3"), vec![injected("-## State")], 0),
+                Block::Sentence(TextStyle::Dim, injected("Of the exact details.")),
+            ],
+        }
     }
 }
 

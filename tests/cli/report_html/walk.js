@@ -186,22 +186,20 @@
     await follow('#walk');
   }
 
-  /** What changed; on the page of a comparison, each cell stands beside its counterpart. */
+  /** On the page of a comparison, each cell stands beside its counterpart. */
   async function walkPairs() {
-    const lines = all('#changes .line-button');
-    if (!one('#changes')) return;
-    check(lines.length > 0, 'nothing changed');
-    const hasPairs = one('#cells .tools select option').value === 'changed';
-    for (const line of lines.slice(0, 3)) {
-      line.click();
-      if (hasPairs) {
-        await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no cells beside each other');
-        check(all('.column-name', drawer).length > 1, 'columns without a name');
-      } else await walkCell('changes');
+    if (one('#cells .tools select option').value !== 'changed') return;
+    filter('show', 'changed');
+    const marks = all('#cells .mark');
+    check(marks.length > 0, 'nothing changed');
+    check(marks.every((mark) => mark.textContent.includes('→')), 'the questions have no pairs');
+    for (let i = 0; i < 3; i += 1) {
+      all('#cells .mark')[i].click();
+      await soon(() => one('#drawer.wide .columns') && one('.criteria.two li', drawer), 'no cells beside each other');
+      check(all('.column-name', drawer).length > 1, 'columns without a name');
       close();
     }
-    if (!hasPairs) return;
-    check(all('#cells .mark').some((mark) => mark.textContent.includes('→')), 'the questions have no pairs');
+    filter('show', '');
   }
 
   /** Cells that were answered with a search: what was searched for, and which facts its excerpts have. */
@@ -266,7 +264,7 @@
     check(all('#main section').length >= 5, 'sections are missing');
     const [first, third] = [one('#cells'), one('#scores')];
     check(first.compareDocumentPosition(third) & Node.DOCUMENT_POSITION_FOLLOWING, 'the questions stand after the scores');
-    check(first.getBoundingClientRect().top + window.scrollY < 2 * window.innerHeight || one('#changes'), 'the questions are not in the first two screens');
+    check(first.getBoundingClientRect().top + window.scrollY < 2 * window.innerHeight, 'the questions are not in the first two screens');
     for (const link of all('#bar a')) check(one(link.getAttribute('href')), `no place for ${link.textContent}`);
     check(all('img, iframe, object, [onerror]').length === 0, 'planted elements');
     check(window.planted === undefined, 'a planted script ran');
