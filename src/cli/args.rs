@@ -107,8 +107,7 @@ pub(crate) struct SelectArgs {
     /// Topic that the compression should focus on
     #[arg(long, value_name = "TOPIC", help_heading = MODELS)]
     pub(crate) focus_topic: Option<String>,
-    /// How requests are sent: live, in OpenAI's flex lane, or (answers and grades) in batches; flex and batch cost half
-    /// [default: live]
+    /// How requests are sent: live, or (answers and grades) in batches, which cost half [default: live]
     #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS)]
     pub(crate) lane: Option<Lane>,
     /// Name of the result set [default: a UTC timestamp]

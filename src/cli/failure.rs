@@ -355,9 +355,7 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
 /// What to do about parts that cannot be run.
 fn part_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::BatchedPart { .. } => {
-            "--lane live or --lane flex, or run the matrix in one process"
-        }
+        EvaluationError::BatchedPart { .. } => "--lane live, or run the matrix in one process",
         EvaluationError::PartIsRunning { .. } => {
             "give each process a number of its own, from 1/N to N/N"
         }

@@ -32,7 +32,7 @@ use crate::results::{
     ResultSet, names, unfinished_refresh,
 };
 use crate::scheduler::{Budget, BudgetLimits, RunOutcome};
-use base::units::{Tokens, Usd};
+use base::units::Tokens;
 use lexical::claims::language_of;
 use models::{Lane, ModelUse, Prices, longest_reply};
 use store::cache::{Layered, Store};
@@ -526,20 +526,19 @@ fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
              reference,
              provider,
              settings,
-             lane,
+             ..
          }| {
             let tokens = longest_reply(
                 provider.dialect,
                 &reference.model,
                 settings.max_output_tokens,
             );
-            let usd = prices.worst_case(reference, Tokens(0), tokens)?.0
-                * prices.lane_ratio(reference, *lane);
+            let usd = prices.worst_case(reference, Tokens(0), tokens)?;
             let is_limited = settings.max_output_tokens.is_some();
             Some(DearestReply {
                 model: reference.clone(),
                 tokens,
-                usd: Usd(usd),
+                usd,
                 is_limited,
             })
         },

@@ -202,7 +202,7 @@ impl ProviderDraft<'_> {
         let endpoint = self.resolve_endpoint(dialect, &base_url)?;
         let api_key = self.resolve_api_key(&base_url);
         self.reject_key_in_clear(&base_url, api_key.as_ref());
-        let lane = self.resolve_lane(dialect);
+        let lane = self.table.and_then(|table| value(&table.value.lane));
         let key_place = self.resolve_key_place();
         Some(ProviderSpec {
             name,
@@ -211,7 +211,7 @@ impl ProviderDraft<'_> {
             api_key,
             endpoint,
             limits,
-            lane,
+            lane: lane.unwrap_or_default(),
             key_place,
         })
     }
@@ -244,20 +244,6 @@ impl ProviderDraft<'_> {
             help,
         );
         None
-    }
-
-    fn resolve_lane(&mut self, dialect: Dialect) -> Lane {
-        let written = self.table.and_then(|table| table.value.lane.as_ref());
-        let lane = written.map_or(Lane::default(), |written| written.value);
-        if let Some(written) = written.filter(|_| !dialect.has_lane(lane)) {
-            let lanes = Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane));
-            self.error(
-                &written.place,
-                format!("kind \"{dialect}\" has no lane `{lane}`"),
-                format!("known: {}", list(lanes.map(Lane::name))),
-            );
-        }
-        lane
     }
 
     fn resolve_dialect(&mut self) -> Option<Dialect> {
@@ -409,7 +395,6 @@ impl ProviderDraft<'_> {
             max_attempts: value(&table.max_attempts).unwrap_or(usual.max_attempts),
             timeout: value(&table.timeout_s).unwrap_or(usual.timeout),
             give_up_after: value(&table.give_up_after_s),
-            flex_fallback: value(&table.flex_fallback).unwrap_or(usual.flex_fallback),
             batch_poll: value(&table.batch_poll_s).unwrap_or(usual.batch_poll),
             context_window: value(&table.context_window),
             sharers: usual.sharers,

@@ -184,7 +184,6 @@ fn price(
         cached_input: value(&keys.cached_input),
         cache_write: value(&keys.cache_write),
         output: value(&keys.output)?,
-        flex: value(&keys.flex),
         batch: value(&keys.batch),
     })
 }

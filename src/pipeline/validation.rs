@@ -191,37 +191,16 @@ impl ValidationContext<'_> {
 
     /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
-    fn resolve_lane(&mut self, asking: &Asking<'_>, provider: &ProviderSpec) -> Lane {
-        let written = asking.keys.lane.as_ref();
-        let declared = written.map(|lane| lane.value);
+    fn resolve_lane(&self, asking: &Asking<'_>, provider: &ProviderSpec) -> Lane {
+        let declared = value(&asking.keys.lane);
         let lane = self.lane.or(declared).unwrap_or(provider.lane);
-        let is_named = declared == Some(lane);
-        if !provider.dialect.has_lane(lane) {
-            let message = format!("the provider `{}` has no lane \"{lane}\"", provider.name);
-            match written.filter(|_| is_named && self.lane.is_none()) {
-                Some(place) => {
-                    let help = "\"flex\" is OpenAI's; leave the key out for \"live\"";
-                    self.error(&place.place, message, help);
-                }
-                None if provider.dialect == Dialect::Lexical => {}
-                None => {
-                    let stage = asking.stage;
-                    let message = format!("{message}: its {stage} requests go live");
-                    self.problems.push(Problem::warning(message));
-                }
-            }
-            return Lane::Live;
-        }
         let takes_batch = match asking.stage {
+            _ if provider.dialect == Dialect::Lexical => false,
             Stage::Answer | Stage::Judge => true,
-            Stage::Compress => is_named,
+            Stage::Compress => declared == Some(lane),
             Stage::Probes => false,
         };
-        if lane == Lane::Batch && !takes_batch {
-            Lane::Live
-        } else {
-            lane
-        }
+        if takes_batch { lane } else { Lane::Live }
     }
 
     fn require_key(&mut self, provider: &ProviderSpec, model: Option<&Located<String>>) {

@@ -308,9 +308,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             output: whole_tokens(output),
             ..Usage::default()
         };
-        self.prices
-            .cost_in(lane, &model.reference, &usage)
-            .map(|usd| Usd(usd.0 * requests))
+        let live = self.prices.cost(&model.reference, &usage)?;
+        let ratio = self.prices.lane_ratio(&model.reference, lane);
+        Some(Usd(live.0 * ratio * requests))
     }
 
     /// The model that a request goes to, with the settings it goes with.

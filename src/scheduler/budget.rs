@@ -104,7 +104,7 @@ impl Spent {
         match bill {
             AttemptCost::Free => {}
             AttemptCost::Unknown => self.unanswered += 1,
-            AttemptCost::Reported(usage, _) => self.add_replies(1, *usage, cost),
+            AttemptCost::Reported(usage) => self.add_replies(1, *usage, cost),
         }
     }
 
@@ -388,7 +388,6 @@ pub(super) struct BudgetLease<'b> {
     pub(super) prices: &'b Prices,
     pub(super) stage: StageName,
     pub(super) model: &'b ModelRef,
-    pub(super) lane: Lane,
     /// The input as estimated.
     pub(super) input: Tokens,
     /// The longest reply.
@@ -404,7 +403,7 @@ pub(super) struct BudgetLease<'b> {
 impl BudgetLease<'_> {
     /// The most that an attempt costs if its reply has `reply` tokens.
     fn worst_cost(&self, reply: Tokens) -> Option<Usd> {
-        worst_case(self.prices, self.model, self.lane, self.input, reply)
+        worst_case(self.prices, self.model, Lane::Live, self.input, reply)
     }
 
     /// The longest reply that is likely, where enough were seen.
@@ -457,25 +456,18 @@ impl AttemptBudget for BudgetLease<'_> {
     fn settle(&self, held: Reservation, bill: AttemptCost<'_>) {
         let (cost, saved) = match bill {
             AttemptCost::Free => (Some(Usd(0.0)), None),
-            AttemptCost::Reported(usage, lane) => {
-                let ratio = self.prices.lane_ratio(self.model, lane);
-                let saved = self
-                    .prices
-                    .saved_by_cache(self.model, usage)
-                    .map(|saved| saved * ratio);
-                (self.prices.cost_in(lane, self.model, usage), saved)
-            }
+            AttemptCost::Reported(usage) => (
+                self.prices.cost(self.model, usage),
+                self.prices.saved_by_cache(self.model, usage),
+            ),
             AttemptCost::Unknown => (None, None),
         };
         self.budget.settle(held, cost);
         let mut state = self.budget.state();
-        if let AttemptCost::Reported(
-            Usage {
-                output: Some(output),
-                ..
-            },
-            _,
-        ) = bill
+        if let AttemptCost::Reported(Usage {
+            output: Some(output),
+            ..
+        }) = bill
         {
             let (replies, longest) = state
                 .seen

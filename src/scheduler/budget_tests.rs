@@ -38,7 +38,6 @@ fn lease<'b>(
         prices,
         stage,
         model,
-        lane: Lane::Live,
         input: Tokens(1000),
         longest,
         unusable_before: 0,
@@ -89,10 +88,7 @@ fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
         [StageName::Answer, StageName::Judge].map(|stage| priced.lease(&budget, stage));
     let used = short_reply();
     for _ in 0..ENOUGH_REPLIES {
-        answer.settle(
-            answer.reserve().unwrap(),
-            AttemptCost::Reported(&used, Lane::Live),
-        );
+        answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&used));
     }
     let held: Vec<Reservation> = (0..50).map_while(|_| answer.reserve()).collect();
     assert_eq!(held.len(), 50);
@@ -106,10 +102,7 @@ fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
         output: Some(Tokens(60_000)),
         ..used
     };
-    answer.settle(
-        answer.reserve().unwrap(),
-        AttemptCost::Reported(&long, Lane::Live),
-    );
+    answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&long));
     answer.reserve().unwrap();
     assert!(
         answer.reserve().is_none(),
@@ -136,7 +129,7 @@ fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
         let held = begin(stage);
         rounds.push(held.len());
         held.into_iter()
-            .for_each(|held| stage.settle(held, AttemptCost::Reported(&used, Lane::Live)));
+            .for_each(|held| stage.settle(held, AttemptCost::Reported(&used)));
     }
     assert_eq!(
         rounds[0], 2,
@@ -161,10 +154,10 @@ fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
         ..Usage::default()
     };
     for bill in [
-        AttemptCost::Reported(&used, Lane::Live),
+        AttemptCost::Reported(&used),
         AttemptCost::Free,
         AttemptCost::Unknown,
-        AttemptCost::Reported(&used, Lane::Live),
+        AttemptCost::Reported(&used),
     ] {
         lease.settle(lease.reserve().unwrap(), bill);
     }
@@ -176,7 +169,7 @@ fn what_was_paid_is_counted_and_the_unknown_is_not_guessed() {
     assert_eq!(spent.usd, prices.cost(&model, &(used + used)));
     lease.settle(
         lease.reserve().unwrap(),
-        AttemptCost::Reported(&Usage::default(), Lane::Live),
+        AttemptCost::Reported(&Usage::default()),
     );
     assert_eq!(
         budget.spent().usd,
@@ -193,7 +186,7 @@ fn what_was_sent_and_never_settled_is_unanswered() {
     let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
     let used = Usage::default();
     for (held, bill) in held.into_iter().zip([
-        AttemptCost::Reported(&used, Lane::Live),
+        AttemptCost::Reported(&used),
         AttemptCost::Free,
         AttemptCost::Unknown,
     ]) {

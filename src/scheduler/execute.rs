@@ -86,7 +86,6 @@ impl Executor<'_> {
             cost,
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
-            lane: reply.lane,
             ..self.describe(action, reply.latency)
         }
     }
@@ -375,7 +374,6 @@ impl Executor<'_> {
             prices: self.prices,
             stage: action.task.stage(),
             model: &model,
-            lane: self.most_expensive_lane(&call, &model),
             input,
             longest: self.longest_reply(&model, &call),
             unusable_before: before,
@@ -386,11 +384,8 @@ impl Executor<'_> {
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
-                let meta = self.describe_reply(
-                    action,
-                    reply,
-                    self.prices.cost_in(reply.lane, &model, &reply.usage),
-                );
+                let meta =
+                    self.describe_reply(action, reply, self.prices.cost(&model, &reply.usage));
                 let body = reply.body.clone();
                 let is_kept =
                     !has_output || self.is_output(action, request.operation, reply, input);
@@ -566,16 +561,6 @@ impl Executor<'_> {
         }
     }
 
-    /// The most expensive lane that a call may be billed in: one that may fall back can cost the live price.
-    fn most_expensive_lane(&self, call: &Call, model: &ModelRef) -> Lane {
-        let provider = self.preparer.pipeline().providers.get(&model.provider);
-        if provider.is_some_and(|provider| provider.limits.flex_fallback) {
-            Lane::Live
-        } else {
-            call.lane
-        }
-    }
-
     /// The tokens that the reply to a call takes at most.
     fn longest_reply(&self, model: &ModelRef, call: &Call) -> Tokens {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
@@ -633,7 +618,6 @@ impl Executor<'_> {
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             tools: request.tools.clone(),
-            lane: request.lane.for_single_request(),
             prefix_uses,
         })
     }

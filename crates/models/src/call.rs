@@ -91,8 +91,6 @@ pub struct Call {
     /// The tools that are declared. For [`Operation::UseTools`] the model may call them; for [`Operation::Generate`] they
     /// are the tools of a recorded session, and a call is a fault.
     pub tools: Option<ToolOffer>,
-    /// How it is sent: this changes the price and not the reply.
-    pub lane: Lane,
     /// How many requests share all turns but the last. It controls the provider's prompt cache and so the price of a reply,
     /// not its content; no cache key contains it.
     pub prefix_uses: u32,
@@ -156,8 +154,6 @@ pub struct RawReply {
     pub dialect: Dialect,
     /// The bytes of the body.
     pub body: Bytes,
-    /// The lane that it is billed in.
-    pub lane: Lane,
     /// The model that the body names, even if the reply is not an answer.
     pub model: Option<String>,
     /// The usage that the body reports, even if the reply is not an answer; an estimate where the report cannot be true.
@@ -182,18 +178,6 @@ pub struct Billing {
     pub model: Option<String>,
     /// The tokens that the provider reports.
     pub usage: Usage,
-    /// The tier that the provider says it was served in.
-    pub service_tier: Option<String>,
-}
-
-impl Billing {
-    /// The lane that a reply is billed in: a provider may serve a request of the flex lane like any other.
-    pub(super) fn lane(&self, asked: Lane) -> Lane {
-        match (asked, self.service_tier.as_deref()) {
-            (Lane::Flex, Some(tier)) if tier != Lane::Flex.name() => Lane::Live,
-            _ => asked,
-        }
-    }
 }
 
 /// The answer in a reply. What it is billed by is in [`RawReply`] and [`Billing`].

@@ -66,8 +66,6 @@ pub(super) enum Throttle {
     Concurrency,
     /// The provider is overloaded, independently of our rate.
     Overloaded,
-    /// The flex lane has no capacity now; this does not depend on our rate.
-    NoCapacity,
 }
 
 /// What a rate limit counts.
@@ -264,15 +262,13 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let mut fault = AttemptError::new(class, format!("HTTP {status}: {message}"));
     fault.status = Some(status);
     fault.throttle = throttle(class, &codes, &lower);
-    fault.hint = match fault.throttle {
-        Some(Throttle::NoCapacity) => {
-            Some("run again later, or set flex_fallback = true in the provider's limits".into())
-        }
-        _ if is_of_day => Some(
+    fault.hint = if is_of_day {
+        Some(
             "a limit of a day or longer: run again when it is reset; what was answered is kept"
                 .into(),
-        ),
-        _ => hint(status, class, error, &lower),
+        )
+    } else {
+        hint(status, class, error, &lower)
     };
     fault.limit = limit_kind(&named, &lower);
     fault.wait = body_wait(error, &named).filter(|_| !is_of_day);
@@ -372,9 +368,6 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
 /// minute. It would never pass, however long it waits.
 const OVER_THE_RATE: &str = "request too large for";
 
-/// OpenAI's response, with status 429, to a request of the flex lane when it has no capacity.
-const NO_CAPACITY: &str = "resourceunavailable";
-
 fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle> {
     let has_code = |part: &str| codes.iter().any(|code| code.contains(part));
     match class {
@@ -382,7 +375,6 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
             Some(Throttle::Concurrency)
         }
         ErrorClass::RateLimited if has_code("overloaded") => Some(Throttle::Overloaded),
-        ErrorClass::RateLimited if has_code(NO_CAPACITY) => Some(Throttle::NoCapacity),
         ErrorClass::RateLimited => Some(Throttle::Rate),
         ErrorClass::Overloaded => Some(Throttle::Overloaded),
         _ => None,

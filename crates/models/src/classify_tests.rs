@@ -257,14 +257,6 @@ fn reasons_to_slow_down_are_distinguished() {
     );
     assert_eq!(throttle(529, "later"), Some(Throttle::Overloaded));
     assert_eq!(throttle(500, "oops"), None);
-    let flex = classify(
-        429,
-        br#"{"error":{"code":"resource_unavailable","message":"no capacity"}}"#,
-    );
-    assert_eq!(
-        (flex.throttle, flex.is_retryable()),
-        (Some(Throttle::NoCapacity), true)
-    );
 }
 
 #[test]

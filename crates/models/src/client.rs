@@ -18,7 +18,7 @@ use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptBudget, AttemptCost};
 use super::retry::{AttemptCounts, RetryPolicy};
-use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
+use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
 use base::units::{Tokens, Usage};
 
@@ -169,12 +169,6 @@ impl Client {
         F: Future<Output = Result<(), E>>,
     {
         let mut prepared = self.prepare(provider, call, expected)?;
-        let may_fall_back =
-            call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
-        let live = may_fall_back.then(|| Call {
-            lane: Lane::Live,
-            ..call.clone()
-        });
         let mut counts = AttemptCounts::after(budget.unusable_before());
         loop {
             let (error, pause) = match self
@@ -198,18 +192,6 @@ impl Client {
                     .into());
             }
             let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
-                if let Some(live) = live
-                    .as_ref()
-                    .filter(|live| prepared.falls_back(&error, live))
-                {
-                    prepared = self.prepare(provider, live, expected)?;
-                    counts = AttemptCounts {
-                        sent: counts.sent,
-                        billed: counts.billed,
-                        ..AttemptCounts::default()
-                    };
-                    continue;
-                }
                 let waited = counts.waited > prepared.policy.wait_budget;
                 return Err(prepared
                     .model
@@ -281,7 +263,7 @@ impl Client {
                 return Ok(Err(failed));
             }
         };
-        budget.settle(reservation, AttemptCost::Reported(&reply.usage, reply.lane));
+        budget.settle(reservation, AttemptCost::Reported(&reply.usage));
         store(&reply).await.map_err(AskFailure::Store)?;
         let read = prepared.read(&reply, ticket);
         Ok(read
@@ -376,7 +358,7 @@ impl Client {
         self.emit(ClientEvent::Sent {
             provider: spec.name.clone(),
         });
-        let (sent, timeout) = (Instant::now(), spec.limits.timeout_in(prepared.call.lane));
+        let (sent, timeout) = (Instant::now(), spec.limits.timeout);
         let answer = self
             .http
             .send(
@@ -417,9 +399,7 @@ impl Client {
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts, memory) =
             (spec.dialect, reply.body, counts.sent, reply.memory);
-        let billing = dialects::read_billing(dialect, &body);
-        let lane = billing.lane(prepared.call.lane);
-        let Billing { model, usage, .. } = billing;
+        let Billing { model, usage } = dialects::read_billing(dialect, &body);
         let (usage, usage_warning) = checked_usage(
             usage,
             prepared.call,
@@ -430,7 +410,6 @@ impl Client {
         let reply = RawReply {
             dialect,
             body,
-            lane,
             model,
             usage,
             request_id,
@@ -459,9 +438,7 @@ impl Client {
                 .limiter
                 .settle(None, prepared.need, TokenDemand::default());
         }
-        if fault.throttle.is_some_and(|throttle| {
-            !matches!(throttle, Throttle::Overloaded | Throttle::NoCapacity)
-        }) {
+        if matches!(fault.throttle, Some(Throttle::Rate | Throttle::Concurrency)) {
             self.emit(ClientEvent::RateLimited {
                 provider: provider.clone(),
             });
@@ -509,11 +486,6 @@ struct PreparedCall<'a> {
 }
 
 impl PreparedCall<'_> {
-    /// Whether the call is to be sent live after its last attempt in the flex lane.
-    fn falls_back(&self, error: &AttemptError, live: &Call) -> bool {
-        error.throttle == Some(Throttle::NoCapacity) && self.call.lane != live.lane
-    }
-
     /// Records what the reply used and reads it.
     fn read(&self, reply: &RawReply, ticket: Option<Ticket>) -> Result<Completion, AttemptError> {
         self.model.observe(self.expected, &reply.usage);

@@ -24,9 +24,6 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// Output, in dollars per million tokens.
     pub output: f64,
-    /// The factor on all of these in the flex lane; without it [`REDUCED`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flex: Option<f64>,
     /// The factor on all of these in a batch; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<f64>,
@@ -42,7 +39,7 @@ impl Price {
     }
 }
 
-/// The factor on the live price for the flex lane and for batches, at both vendors. The community table lists batch prices
+/// The factor on the live price for batches, at both vendors. The community table lists batch prices
 /// of most models, each of them half the live one.
 const REDUCED: f64 = 0.5;
 
@@ -100,7 +97,6 @@ impl Prices {
         let known = self.price(model, Tokens(0));
         match lane {
             Lane::Live => 1.0,
-            Lane::Flex => known.and_then(|price| price.flex).unwrap_or(REDUCED),
             Lane::Batch => known.and_then(|price| price.batch).unwrap_or(REDUCED),
         }
     }
@@ -120,12 +116,6 @@ impl Prices {
             + kept_long as f64 * price.hour_write()
             + output.0 as f64 * price.output;
         Some(Usd(millionths / 1e6))
-    }
-
-    /// The cost of a call in a lane, on the terms of [`Prices::cost`].
-    pub fn cost_in(&self, lane: Lane, model: &ModelRef, usage: &Usage) -> Option<Usd> {
-        self.cost(model, usage)
-            .map(|usd| Usd(usd.0 * self.lane_ratio(model, lane)))
     }
 
     /// The amount that the prompt cache saved on a live call; `None` if the cost is unknown. Negative if writing to the
@@ -361,7 +351,6 @@ mod tests {
             cached_input: None,
             cache_write: None,
             output: 2.0,
-            flex: None,
             batch: Some(0.4),
         };
         let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), declared)]));
@@ -372,16 +361,10 @@ mod tests {
             )),
             300
         );
-        let in_lane = |lane| {
-            cents(prices.cost_in(
-                lane,
-                &model("openai/gpt-5.2"),
-                &usage(1_000_000, 0, 0, 1_000_000),
-            ))
-        };
+        let ratio = |name| prices.lane_ratio(&model(name), Lane::Batch);
         assert_eq!(
-            Lane::ALL.map(in_lane),
-            [300, 150, 120],
+            (ratio("openai/gpt-5.2"), ratio("openai/gpt-5.1")),
+            (0.4, 0.5),
             "half where the user declares nothing"
         );
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::call::ErrorClass;
 use super::classify::{AttemptError, Throttle};
-use super::spec::{Lane, ProviderName};
+use super::spec::ProviderName;
 use base::units::Usage;
 
 /// The least pause after the first refusal.
@@ -152,8 +152,8 @@ pub(super) fn longer(asked: Duration) -> Duration {
 pub enum AttemptCost<'u> {
     /// Nothing: it was not sent, or was rejected.
     Free,
-    /// The usage in the reply, at the price of the lane; a count that it leaves out is unknown.
-    Reported(&'u Usage, Lane),
+    /// The usage in the reply; a count that it leaves out is unknown.
+    Reported(&'u Usage),
     /// Unknown: the model may have worked on it, and the reply never arrived, as after a time-out.
     Unknown,
 }

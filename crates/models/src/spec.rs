@@ -79,17 +79,6 @@ named_enum! {
     }
 }
 
-impl Dialect {
-    /// Whether requests of this dialect can be sent in `lane`. A server that speaks the dialect need not offer the lane.
-    pub fn has_lane(self, lane: Lane) -> bool {
-        match lane {
-            Lane::Live => true,
-            Lane::Flex => matches!(self, Dialect::OpenaiChat | Dialect::OpenaiResponses),
-            Lane::Batch => self != Dialect::Lexical,
-        }
-    }
-}
-
 named_enum! {
     /// How requests are sent, at which price and with which latency. No action's key depends on it.
     #[derive(Default)]
@@ -97,20 +86,8 @@ named_enum! {
         /// At once, at the full price.
         #[default]
         Live = "live",
-        /// OpenAI's flex processing: cheaper, slower, and refused where there is no capacity.
-        Flex = "flex",
         /// The vendors' batch APIs: cheaper, done within a day.
         Batch = "batch",
-    }
-}
-
-impl Lane {
-    /// The lane of a single request: it cannot be part of a batch, so it is sent live instead.
-    pub fn for_single_request(self) -> Lane {
-        match self {
-            Lane::Live | Lane::Batch => Lane::Live,
-            Lane::Flex => Lane::Flex,
-        }
     }
 }
 
@@ -141,8 +118,6 @@ pub struct Limits {
     pub timeout: Duration,
     /// How long a model may answer nobody before its calls fail; `None` for [`RetryPolicy::wait_budget`](super::RetryPolicy).
     pub give_up_after: Option<Duration>,
-    /// Whether a request goes live after its attempts in the flex lane found no capacity.
-    pub flex_fallback: bool,
     /// The wait before a batch is polled for the second time. All other waits for batches are in proportion to it.
     pub batch_poll: Duration,
     /// The maximum number of tokens in a prompt, if the user declared it: the setting with which a local server was
@@ -157,17 +132,6 @@ impl Limits {
     pub const DEFAULT_IN_FLIGHT: u32 = 64;
     /// The default of [`Limits::batch_poll`]: a batch takes at least some minutes.
     pub const BATCH_POLL: Duration = Duration::from_secs(15);
-    /// A reply in the flex lane may take this long, as the vendor advises.
-    const FLEX_TIMEOUT: Duration = Duration::from_secs(900);
-
-    /// How long a reply in a lane may take.
-    pub fn timeout_in(&self, lane: Lane) -> Duration {
-        if lane == Lane::Flex {
-            self.timeout.max(Limits::FLEX_TIMEOUT)
-        } else {
-            self.timeout
-        }
-    }
 
     /// The limits of one of `sharers` processes that share an account. Together the processes stay within `self`.
     ///
@@ -219,7 +183,6 @@ impl Default for Limits {
             max_attempts: 6,
             timeout: Duration::from_secs(180),
             give_up_after: None,
-            flex_fallback: false,
             batch_poll: Limits::BATCH_POLL,
             context_window: None,
             sharers: NonZeroU32::MIN,

@@ -86,7 +86,6 @@ mod tests {
                 ..Settings::default()
             },
             schema: None,
-            lane: Default::default(),
             tools: None,
             prefix_uses: 1,
         };

@@ -318,7 +318,7 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     let expected = estimate(&call);
     let replied = &Cell::new(None);
     let asked = client.ask(&name, &call, expected, &Unlimited, |reply: &RawReply| {
-        let usd = prices.cost_in(reply.lane, &model.reference, &reply.usage);
+        let usd = prices.cost(&model.reference, &reply.usage);
         replied.set(Some((reply.latency.as_secs_f64(), usd)));
         async { Ok::<(), Infallible>(()) }
     });
@@ -358,7 +358,6 @@ fn smallest_call(model: &ModelUse) -> Call {
         },
         schema: None,
         tools: None,
-        lane: model.lane.for_single_request(),
         prefix_uses: 1,
     }
 }

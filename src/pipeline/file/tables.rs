@@ -105,7 +105,7 @@ table! {
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
-        /// How requests are sent: "live", "flex" (OpenAI) or "batch" (answers and grades). Default: "live".
+        /// How requests are sent: "live" or "batch" (answers and grades). Default: "live".
         lane: Lane,
         /// Rates and limits of requests.
         limits: LimitsTable,
@@ -130,13 +130,11 @@ table! {
         max_in_flight: u32 in 1..,
         /// Attempts per action. Default: 6.
         max_attempts: u32 in 1..,
-        /// Seconds for one reply. Default: 180; in the flex lane at least 900.
+        /// Seconds for one reply. Default: 180.
         timeout_s: Duration,
         /// Seconds that a model may leave all calls unanswered before they fail; a longer pause that it asks for ends them at once.
         /// Default: 600.
         give_up_after_s: Duration,
-        /// Whether a request goes live where the flex lane has no capacity for it. Default: false.
-        flex_fallback: bool,
         /// Seconds until a batch is polled again; each wait is longer than the one before, up to 40 times this. Default: 15.
         batch_poll_s: Duration,
         /// The longest prompt in tokens. Default: from the price table.
@@ -293,8 +291,6 @@ table! {
         cache_write: f64 in 0.0..,
         /// Required.
         output: f64 in 0.0..,
-        /// What all of these cost in the flex lane, as a part of the live price. Default: 0.5.
-        flex: f64 in 0.0..=1.0,
         /// What all of these cost in a batch, as a part of the live price. Default: 0.5.
         batch: f64 in 0.0..=1.0,
     }

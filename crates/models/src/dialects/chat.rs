@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{
     BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
-    service_tier, write_body,
+    write_body,
 };
 use super::endings::Said;
 use super::json::{
@@ -48,8 +48,6 @@ struct ChatRequest<'a> {
     plugins: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<String>,
 }
@@ -118,7 +116,6 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             .map(|_| "none"),
         plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
         provider: router.then(|| json!({"require_parameters": true})),
-        service_tier: service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| vendor),
     };
     Ok(HttpRequest {

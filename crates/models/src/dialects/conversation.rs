@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::call::CallResult;
 use crate::call::{Call, Operation, Turn};
-use crate::spec::{Dialect, Lane};
+use crate::spec::Dialect;
 use base::message::{Function, Message, Role, ToolCall};
 
 #[derive(Debug, Default)]
@@ -237,11 +237,6 @@ pub enum BuildFault {
     Json(String),
 }
 
-/// The service tier of a request of the flex lane, in OpenAI's dialects.
-pub(crate) fn service_tier(call: &Call) -> Option<&'static str> {
-    (call.lane == Lane::Flex).then(|| Lane::Flex.name())
-}
-
 pub(crate) fn write_body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
     /// Most bodies fit, so they do not move while they grow.
     const USUAL: usize = 16 << 10;
@@ -269,7 +264,6 @@ mod tests {
             settings: Settings::default(),
             schema: None,
             tools: None,
-            lane: Default::default(),
             prefix_uses: 1,
         }
     }

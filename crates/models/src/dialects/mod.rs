@@ -100,7 +100,7 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     }
 }
 
-/// Reads the billing of a reply. Every dialect has model, usage and tier in the same place.
+/// Reads the billing of a reply. Every dialect has model and usage in the same place.
 fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     #[derive(Deserialize)]
     #[serde(bound = "U: DeserializeOwned")]
@@ -109,22 +109,12 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
         model: Option<String>,
         #[serde(default, deserialize_with = "lenient")]
         usage: Option<U>,
-        #[serde(default, deserialize_with = "lenient")]
-        service_tier: Option<String>,
     }
     let reply = serde_json::from_slice::<BilledReply<U>>(&readable(body)).ok();
-    reply.map_or_else(
-        Billing::default,
-        |BilledReply {
-             model,
-             usage,
-             service_tier,
-         }| Billing {
-            model,
-            service_tier,
-            usage: usage.map(U::into).unwrap_or_default(),
-        },
-    )
+    reply.map_or_else(Billing::default, |BilledReply { model, usage }| Billing {
+        model,
+        usage: usage.map(U::into).unwrap_or_default(),
+    })
 }
 
 /// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.

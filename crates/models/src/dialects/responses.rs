@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{
     BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
-    service_tier, write_body,
+    write_body,
 };
 use super::endings::Said;
 use super::json::{
@@ -47,8 +47,6 @@ struct ResponsesRequest<'a> {
     tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<String>,
 }
@@ -125,7 +123,6 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
             .map(|_| "none"),
         // The vendor stores no reasoning, so it must go back with the next step.
         include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
-        service_tier: service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
     })
 }

@@ -387,10 +387,8 @@ impl LimiterState {
             .filter(|(_, last)| now - *last <= policy.wait_budget);
         let first = recent.map_or(now, |(first, _)| first);
         self.unanswered = Some((first, now));
-        let is_limit = error
-            .throttle
-            .is_some_and(|throttle| throttle != Throttle::NoCapacity);
-        let asks_too_much = is_limit && error.wait.is_some_and(|asked| asked > policy.wait_budget);
+        let asks_too_much =
+            error.throttle.is_some() && error.wait.is_some_and(|asked| asked > policy.wait_budget);
         self.is_given_up |= asks_too_much || now - first > policy.wait_budget;
     }
 

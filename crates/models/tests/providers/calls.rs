@@ -41,7 +41,6 @@ pub fn ask(text: &str) -> Call {
         instructions: None,
         settings: Settings::default(),
         schema: None,
-        lane: Default::default(),
         tools: None,
         prefix_uses: 2,
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::units::Tokens;
 use compeval_models::{
     ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent,
-    Completion, Dialect, ErrorClass, Lane, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited,
+    Completion, Dialect, ErrorClass, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited,
     estimate,
 };
 
@@ -562,77 +562,4 @@ async fn azures_version_stays_in_the_address() {
         simulator.seen()[0].uri,
         "/openai/deployments/d/chat/completions?api-version=2025-01-01"
     );
-}
-
-fn no_capacity() -> Scripted {
-    Scripted::new(
-        429,
-        r#"{"error":{"message":"no capacity","code":"resource_unavailable"}}"#,
-    )
-}
-
-#[tokio::test]
-async fn flex_without_capacity_goes_live_if_that_is_allowed() {
-    let flex = Call {
-        lane: Lane::Flex,
-        ..ask("q")
-    };
-    let served = |tier: &str| {
-        Scripted::new(
-            200,
-            reply("/chat/completions", b"", "4711").replace(
-                "{\"choices",
-                &format!("{{\"service_tier\":\"{tier}\",\"choices"),
-            ),
-        )
-    };
-    for (fallback, refusals, tiers, lane) in [
-        (true, 2, &["flex", "flex", ""][..], Lane::Live),
-        (false, 1, &["flex", "flex"], Lane::Flex),
-    ] {
-        let script = (0..refusals)
-            .map(|_| no_capacity())
-            .chain([served(if fallback { "default" } else { "flex" })]);
-        let simulator = Simulator::scripted(script);
-        let limits = Limits {
-            max_attempts: 2,
-            flex_fallback: fallback,
-            ..Limits::default()
-        };
-        let client = client_of(ProviderSpec {
-            limits,
-            ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()))
-        });
-        let (raw, _) = asked(&client, &flex).await.unwrap();
-        let sent: Vec<String> = simulator
-            .seen()
-            .iter()
-            .map(|seen| tier_of(&seen.body))
-            .collect();
-        assert_eq!(sent, tiers, "fallback: {fallback}");
-        assert_eq!(raw.lane, lane);
-    }
-    let (simulator, limits) = (
-        Simulator::scripted([no_capacity()]),
-        Limits {
-            max_attempts: 1,
-            ..Limits::default()
-        },
-    );
-    let client = client_of(ProviderSpec {
-        limits,
-        ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()))
-    });
-    let failure = asked(&client, &flex).await.unwrap_err();
-    assert!(
-        failure
-            .hint
-            .is_some_and(|hint| hint.contains("flex_fallback"))
-    );
-}
-
-/// The service tier that a request names.
-fn tier_of(body: &[u8]) -> String {
-    let body: serde_json::Value = serde_json::from_slice(body).unwrap();
-    body["service_tier"].as_str().unwrap_or_default().to_owned()
 }
