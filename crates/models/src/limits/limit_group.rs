@@ -160,17 +160,13 @@ impl LimitGroup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PerKind;
-    use super::super::buckets::RatesPerMinute;
     use super::super::headers::LimitWindow;
     use super::*;
 
     impl LimitGroup {
-        /// The limits announced or estimated, per minute.
-        pub(in crate::limits) fn per_minute(&self) -> RatesPerMinute {
-            let rate =
-                |estimator: &RateEstimator| Some(((estimator.per_second()? * 60.0) as u64).max(1));
-            PerKind::new(self.estimators().each_ref().map(rate))
+        /// The estimated limits per second, in the order of `LimitKind::ALL`.
+        pub(in crate::limits) fn levels(&self) -> [Option<f64>; 4] {
+            self.estimators().each_ref().map(RateEstimator::level)
         }
     }
 
@@ -186,11 +182,7 @@ mod tests {
         let tickets: Vec<Ticket> = (0..10).map(|_| group.admit(NEED).unwrap()).collect();
         tokio::time::advance(Duration::from_millis(100)).await;
         group.refused(tickets[9], Some(LimitKind::Input), None, &none);
-        let limits = group.per_minute();
-        assert_eq!(
-            (limits.requests, limits.input, limits.output),
-            (None, Some(9 * 60_000), None)
-        );
+        assert_eq!(group.levels(), [None, None, Some(9.0 * 1000.0), None]);
         let used_up = LimitWindow {
             remaining: Some(0),
             ..LimitWindow::default()
@@ -204,7 +196,7 @@ mod tests {
                 ..none
             },
         );
-        assert_eq!(group.per_minute().output, Some(8 * 6000));
+        assert_eq!(group.levels()[3], Some(8.0 * 100.0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -226,48 +218,46 @@ mod tests {
                     &AnnouncedLimits::default(),
                 );
             }
-            let level = group.per_minute().requests;
+            let [level, ..] = group.levels();
             assert!(
-                level.is_none_or(|level| level >= 60),
+                level.is_none_or(|level| level >= 1.0),
                 "{level:?} after {refused}"
             );
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_announced_limit_replaces_an_estimate_at_once() {
-        let group = LimitGroup::new(true, NonZeroU32::MIN);
-        let first = group.admit(NEED).unwrap();
-        let requests = |limit, remaining, seconds| {
-            let (limit, remaining) = (Some(limit), Some(remaining));
-            let reset = Some(Duration::from_secs_f64(seconds));
-            AnnouncedLimits {
-                requests: LimitWindow {
-                    limit,
-                    remaining,
-                    reset,
-                },
+    async fn an_announced_limit_is_kept_to_at_once() {
+        const MANY: usize = 1000;
+        for (announced, at_once, seconds) in [
+            ((3000, 2999, 0.02), MANY, 0.0),
+            // What remains of this second: it is sent at an even rate.
+            ((3000, 40, 1.0), 0, 1.0 / (50.0 * 0.985)),
+            // What remains of this day, in which as good as nothing comes back within a minute.
+            ((14_400, 10, 86_340.0), 10, 6.0),
+            // Nothing was used yet.
+            ((14_400, 14_399, 6.0), MANY, 0.0),
+        ] {
+            let group = LimitGroup::new(true, NonZeroU32::MIN);
+            let first = group.admit(NEED).unwrap();
+            let (limit, remaining, reset) = announced;
+            let window = LimitWindow {
+                limit: Some(limit),
+                remaining: Some(remaining),
+                reset: Some(Duration::from_secs_f64(reset)),
+            };
+            let announced = AnnouncedLimits {
+                requests: window,
                 ..AnnouncedLimits::default()
-            }
-        };
-        group.succeeded(first, &requests(3000, 2999, 0.02));
-        assert_eq!(group.per_minute().requests, Some(3000));
-        group.announced(first, &requests(3000, 40, 1.0));
-        assert_eq!(
-            group.per_minute().requests,
-            Some(3000),
-            "what remains of this second"
-        );
-        group.announced(first, &requests(14_400, 10, 86_340.0));
-        let few = group.per_minute().requests.unwrap();
-        assert!(
-            (19..=20).contains(&few),
-            "10 a minute of a day's limit, and 10 left: {few}"
-        );
-        group.announced(first, &requests(14_400, 14_399, 6.0));
-        assert!(
-            group.per_minute().requests.unwrap() > 14_000,
-            "nothing used yet"
-        );
+            };
+            group.succeeded(first, &announced);
+            let admitted = (0..MANY).take_while(|_| group.admit(NEED).is_ok()).count();
+            assert_eq!(admitted, at_once, "{window:?}");
+            let wait = group.admit(NEED).err().unwrap_or_default().as_secs_f64();
+            assert!(
+                (wait - seconds).abs() < 0.05 * seconds.max(0.01),
+                "{window:?}: {wait}"
+            );
+        }
     }
 }

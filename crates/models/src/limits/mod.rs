@@ -33,17 +33,6 @@ pub(crate) struct PerKind<T> {
 }
 
 impl<T> PerKind<T> {
-    /// From values in the order of `LimitKind::ALL`.
-    #[cfg(test)]
-    pub(crate) fn new([requests, tokens, input, output]: [T; 4]) -> PerKind<T> {
-        PerKind {
-            requests,
-            tokens,
-            input,
-            output,
-        }
-    }
-
     /// The values in the order of `LimitKind::ALL`.
     pub(crate) fn all(self) -> [T; 4] {
         [self.requests, self.tokens, self.input, self.output]

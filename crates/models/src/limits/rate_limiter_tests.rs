@@ -255,8 +255,6 @@ async fn limits_are_learned_from_headers() {
         (9.0..11.0).contains(&last.as_secs_f64()),
         "{last:?} for 100 requests at 10/s"
     );
-    let group = limiter.group.as_ref().unwrap();
-    assert_eq!(group.per_minute().requests, Some(600));
 }
 
 #[tokio::test(start_paused = true)]

@@ -75,9 +75,6 @@ pub(super) struct Budget {
     reply: u64,
     /// What is left. Its size is limited if it is not to be sent at once, but at an even rate.
     pub left: Bucket,
-    /// The amount per second that the budget allows in the next minute.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests look at it"))]
-    pub per_second: f64,
 }
 
 impl Budget {
@@ -98,25 +95,18 @@ impl Budget {
         });
         // What is whole again so soon that the limit cannot refill is a window shorter than a minute, and what is left is
         // left of that.
-        let (left, per_second) = match rest
-            .filter(|(left, refill)| *left > full || *refill <= 1.5 * full)
-        {
+        let left = match rest.filter(|(left, refill)| *left > full || *refill <= 1.5 * full) {
             Some((left, refill)) => {
                 let refill = refill.clamp(full / 1e4, full);
-                let bucket = Bucket::new(refill * part, f64::INFINITY, left * part - later, now);
-                (bucket, full.min(refill + left / 60.0) * part)
+                Bucket::new(refill * part, f64::INFINITY, left * part - later, now)
             }
             None => {
                 let even = full * part;
                 let most = (even * BURST).max(1.0);
-                (Bucket::new(even * USED_SHARE, most, -later, now), even)
+                Bucket::new(even * USED_SHARE, most, -later, now)
             }
         };
-        Budget {
-            reply,
-            left,
-            per_second,
-        }
+        Budget { reply, left }
     }
 
     /// Whether a newer announcement says more than this one. One of the same even rate does not.

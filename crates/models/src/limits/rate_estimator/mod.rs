@@ -120,12 +120,10 @@ impl RateEstimator {
         }
     }
 
-    /// The estimated or announced amount per second; `None` before a limit showed.
+    /// The estimated amount per second; `None` before a limit showed.
     #[cfg(test)]
-    pub(crate) fn per_second(&self) -> Option<f64> {
-        let level = (self.phase != Phase::Start).then_some(self.level);
-        let announced = self.budget.as_ref().map(|budget| budget.per_second);
-        level.into_iter().chain(announced).reduce(f64::min)
+    pub(crate) fn level(&self) -> Option<f64> {
+        (self.phase != Phase::Start).then_some(self.level)
     }
 
     /// How long refusals still hold all requests back; `None` if they do not.
