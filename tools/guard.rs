@@ -29,12 +29,13 @@ struct Case {
 
 fn main() {
     let folders: Vec<String> = std::env::args().skip(1).collect();
-    let mut cases = Vec::new();
+    let (mut cases, mut answers) = (Vec::new(), Vec::new());
     for folder in &folders {
         for log in log_files(Path::new(folder)).0 {
             let Ok(read) = read(&log, None) else { continue };
             for conversation in &read.conversations {
                 cases.extend(cases_of(conversation, read.format.product()));
+                answers.extend(answers_of(conversation));
             }
         }
     }
@@ -81,6 +82,59 @@ fn main() {
     for ((damage, kind), (rejected, warned, n)) in hits {
         println!("| {damage} | `{kind}` | {rejected} of {n} | {warned} |");
     }
+    let [mut whole, mut cut, mut all_cut] = [0; 3];
+    for case in &answers {
+        let is_cut = |after: &[Message]| {
+            checked(case, after).is_some_and(|report| has(&report, "cut_off", Verdict::Reject))
+        };
+        whole += usize::from(is_cut(&case.after));
+        for (_, _, after) in damaged(case)
+            .into_iter()
+            .filter(|(_, kind, _)| *kind == "cut_off")
+        {
+            let ends_in_point = after.iter().any(|message| {
+                message
+                    .content
+                    .trim_end()
+                    .lines()
+                    .next_back()
+                    .is_some_and(is_point)
+            });
+            all_cut += usize::from(ends_in_point);
+            cut += usize::from(ends_in_point && is_cut(&after));
+        }
+    }
+    println!(
+        "| answers with points, whole | `cut_off` | {whole} of {} | |",
+        answers.len()
+    );
+    println!("| the same, cut in a point | `cut_off` | {cut} of {all_cut} | |");
+}
+
+fn is_point(line: &str) -> bool {
+    line.trim_start().starts_with(['-', '*', '•'])
+}
+
+/// Long answers of agents, which are written as summaries are: with points. One that ends in a colon announces a call.
+fn answers_of(conversation: &Conversation) -> Vec<Case> {
+    let messages = conversation.messages.iter().enumerate();
+    let answers = messages.filter(|(at, message)| {
+        let text = message.content.trim_end();
+        let points = text.lines().filter(|line| is_point(line)).count();
+        *at > 3
+            && message.role == Role::Assistant
+            && text.len() > 500
+            && points > 2
+            && !text.ends_with(':')
+    });
+    let cases = answers.map(|(at, message)| Case {
+        group: "answers".to_owned(),
+        before: conversation.messages.get(..at).unwrap_or_default().to_vec(),
+        after: vec![Message::text(Role::User, message.content.as_str())],
+        summary: Some(message.content.clone()),
+        begins_midway: false,
+    });
+    cases.collect()
 }
 
 fn has(report: &Report, kind: &str, severity: Verdict) -> bool {

@@ -1,6 +1,6 @@
 //! Rules about what the summary says: its language, the requests and rules of the user, and what nobody said.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use crate::histories::{Histories, excerpt, without_media};
 use crate::prose::{letters, main_script, prose};
@@ -8,6 +8,7 @@ use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::tokens::estimate_tokens;
+use lexical::terms;
 use sessions::import::has_secret;
 use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_in};
 
@@ -75,9 +76,8 @@ pub(crate) fn language(histories: &Histories<'_>) -> Found {
     Some(vec![finding])
 }
 
-/// The newest request of a person is lost.
+/// The newest request of a person is lost. One that is told in other words, or in another language, may be there.
 pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
-    const LEAST_SHARED: f64 = 0.1;
     histories.summary.as_deref()?;
     let request = histories.typed().next_back()?;
     let after: String = histories
@@ -86,49 +86,59 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
         .map(|message| format!("{}\n", message.content))
         .collect();
     let references = references_in(&without_media(request));
-    let found = ReferenceIndex::new(&references).occurrences_in(&after);
-    let finding = |severity, message: &str| {
-        vec![Finding::new(
-            "newest_request",
-            severity,
-            message,
-            excerpt(request),
-        )]
-    };
-    let words = trigrams(request);
-    if !references.is_empty() && found.is_empty() && !names_part_of(&references, &after) {
-        let named: Vec<&str> = references
-            .iter()
-            .take(3)
-            .map(|reference| reference.text.as_str())
-            .collect();
-        let message = format!(
-            "no detail of the newest request is named: {}",
-            named.join(", ")
-        );
-        return Some(finding(Verdict::Reject, &message));
-    }
-    let same_language = main_script(&prose(request), 10) == main_script(&prose(&after), 10);
-    if found.is_empty() && words.len() >= 3 && same_language {
-        let kept = trigrams(&after);
-        let shared = words.iter().filter(|word| kept.contains(*word)).count();
-        if (shared as f64) < LEAST_SHARED * words.len() as f64 && references.is_empty() {
-            return Some(finding(
-                Verdict::Warn,
-                "hardly anything of the newest request is left",
-            ));
-        }
-        return if references.is_empty() {
-            None
-        } else {
-            Some(Vec::new())
-        };
-    }
-    if references.is_empty() {
-        None
+    let is_named = !ReferenceIndex::new(&references)
+        .occurrences_in(&after)
+        .is_empty()
+        || names_part_of(&references, &after);
+    let is_translated = main_script(&prose(&after), 10)
+        .zip(main_script(&prose(request), 10))
+        .is_some_and(|(after, before)| after != before);
+    let is_told = is_told(&prose(request), &after);
+    let named: Vec<&str> = references
+        .iter()
+        .take(3)
+        .map(|reference| reference.text.as_str())
+        .collect();
+    let (severity, message) = if references.is_empty() {
+        let is_gone = is_told == Some(false) && !is_translated;
+        let message = "hardly anything of the newest request is left".to_owned();
+        is_gone.then_some((Verdict::Warn, message))?
+    } else if is_named {
+        return Some(Vec::new());
     } else {
-        Some(Vec::new())
-    }
+        let severity = match is_told == Some(true) || is_translated {
+            true => Verdict::Warn,
+            false => Verdict::Reject,
+        };
+        let named = named.join(", ");
+        (
+            severity,
+            format!("no detail of the newest request is named: {named}"),
+        )
+    };
+    Some(vec![Finding::new(
+        "newest_request",
+        severity,
+        message,
+        excerpt(request),
+    )])
+}
+
+/// Whether a sentence of a text has half of the terms of a request, or six; `None` if the request has too few to be known
+/// by them.
+fn is_told(request: &str, text: &str) -> Option<bool> {
+    const FEWEST: usize = 3;
+    let asked = terms(request);
+    let needed = asked.len().div_ceil(2).min(6);
+    let mut sentences = text
+        .split(['\n', '。', ';', '；'])
+        .flat_map(|line| line.split(". "));
+    (asked.len() >= FEWEST).then(|| {
+        sentences.any(|sentence| {
+            let said = terms(sentence);
+            asked.iter().filter(|term| said.contains(term)).count() >= needed
+        })
+    })
 }
 
 /// Whether a text has the last part of a path among the references: a summary shortens them.
@@ -148,23 +158,6 @@ fn names_part_of(references: &[Reference], text: &str) -> bool {
         })
         .collect();
     !ReferenceIndex::new(&parts).occurrences_in(text).is_empty()
-}
-
-/// The runs of three words of a text, in lower case; of an unspaced script, of three signs.
-fn trigrams(text: &str) -> HashSet<Vec<String>> {
-    let lower = text.to_lowercase();
-    let mut words: Vec<String> = Vec::new();
-    for run in lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|run| !run.is_empty())
-    {
-        if run.is_ascii() {
-            words.push(run.to_owned());
-        } else {
-            words.extend(run.chars().map(String::from));
-        }
-    }
-    words.windows(3).map(<[String]>::to_vec).collect()
 }
 
 /// The summary tells of a wish of the user that nobody had.

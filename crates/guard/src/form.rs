@@ -12,7 +12,7 @@ lazy_patterns! {
     NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可|需要)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
 
     /// A word with which no text ends. A preposition may be the last one: "what we started with".
-    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|and|or|are|were|but|if|because|than|into|onto|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
+    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
 
     /// A line that is a bullet, a number or a heading and nothing else.
     BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s.*|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
@@ -105,14 +105,15 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         "it ends with an empty point or a bare heading"
     } else if is_row && !line.ends_with('|') {
         "it ends within a row of a table"
-    } else if ["`", "**"].iter().any(|mark| ends_marked(line, mark)) {
+    } else if ["`", "**", "\""].iter().any(|mark| ends_marked(line, mark)) {
         "it ends within marked text"
     } else if ends_in_bracket(&CODE.replace_all(line, "`")) {
         "it ends within brackets"
     } else if !is_row
         && line.chars().any(char::is_alphanumeric)
         && line.ends_with([
-            ',', ';', '(', '[', '-', ':', '=', '/', '，', '；', '：', '、', '（',
+            ',', ';', '(', '[', '-', ':', '=', '/', '，', '；', '：', '、', '（', '—', '–', '→',
+            '&',
         ])
         && !ends_as_others(summary, line)
         || FUNCTION_WORD.is_match(line)
@@ -120,6 +121,8 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         "it ends within a sentence"
     } else if ends_in_half_a_word(histories, summary, line) {
         "it ends within a word"
+    } else if !is_row && lacks_its_end_mark(summary, line) {
+        "it ends within a sentence, unlike the lines before it"
     } else {
         return None;
     };
@@ -129,7 +132,9 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
 /// Whether a line opens a mark that it does not close, and that no end mark follows: a sentence may begin within one.
 fn ends_marked(line: &str, mark: &str) -> bool {
     let after = line.rfind(mark).and_then(|at| line.get(at..));
-    line.matches(mark).count() % 2 == 1 && after.is_some_and(|after| !after.contains(END_MARKS))
+    line.matches(mark).count() % 2 == 1
+        && !ends_sentence(line)
+        && after.is_some_and(|after| !after.contains(END_MARKS))
 }
 
 /// Whether other lines end in the same semicolon as the last: an item of such a list is whole.
@@ -139,6 +144,32 @@ fn ends_as_others(summary: &str, last: &str) -> bool {
         let lines = summary.lines().map(str::trim_end);
         lines.filter(|line| line.ends_with(mark)).count() > 1
     })
+}
+
+/// Whether the last line ends in a word without an end mark, although all other lines of its kind, items or prose, have one.
+fn lacks_its_end_mark(summary: &str, last: &str) -> bool {
+    /// So many others must have one.
+    const FEWEST: usize = 3;
+    /// Shorter lines that are no points are labels, headings and names.
+    const SHORTEST: usize = 60;
+    let is_point = |line: &str| line.starts_with(['-', '*', '+', '•']);
+    let is_like_last = |line: &&str| match is_point(last) {
+        true => is_point(line),
+        false => line.len() > SHORTEST && line.starts_with(char::is_alphanumeric),
+    };
+    if !is_like_last(&last) || !last.ends_with(char::is_alphanumeric) {
+        return false;
+    }
+    let lines = summary.lines().map(str::trim);
+    let others = lines.filter(|line| *line != last && is_like_last(line) && !line.ends_with(':'));
+    let others: Vec<&str> = others.collect();
+    others.len() >= FEWEST && others.into_iter().all(ends_sentence)
+}
+
+/// Whether a line ends in an end mark, in brackets and quotation marks or not.
+fn ends_sentence(line: &str) -> bool {
+    line.trim_end_matches(|c: char| "*_`)\"'”’」』）".contains(c))
+        .ends_with(END_MARKS)
 }
 
 /// What ends a sentence.
@@ -171,10 +202,16 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
         .last();
     let Some(word) = begin
         .and_then(|(at, _)| line.get(at..))
-        .filter(|word| word.is_ascii() && word.len() > 1)
+        .filter(|word| word.is_ascii())
     else {
         return false;
     };
+    let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
+    if word.len() == 1 {
+        // Alone, a small letter is the name of something, which was named before.
+        let alone = format!(" {word} ");
+        return own.ends_with(' ') && word >= "a" && !own.contains(&alone);
+    }
     // Whole words with which many others begin.
     const WHOLE: [&str; 16] = [
         "in", "on", "of", "to", "at", "by", "up", "for", "off", "out", "not", "from", "with",
@@ -184,8 +221,9 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
         return false;
     }
     // Another form of the word is no other word.
-    const ENDINGS: [&str; 7] = ["s", "es", "ed", "er", "ing", "ly", "ion"];
-    let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
+    const ENDINGS: [&str; 12] = [
+        "s", "d", "r", "n", "y", "e", "es", "ed", "er", "ing", "ly", "ion",
+    ];
     let (mut is_whole, mut begins) = (false, false);
     for text in std::iter::once(own).chain(histories.texts()) {
         for (at, _) in text.match_indices(word) {
@@ -196,7 +234,7 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
                 let end = after
                     .find(|c: char| !c.is_alphabetic())
                     .unwrap_or(after.len());
-                begins |= end > 1 && !ENDINGS.contains(&after.get(..end).unwrap_or(""));
+                begins |= end > 0 && !ENDINGS.contains(&after.get(..end).unwrap_or(""));
             }
         }
         if is_whole {

@@ -73,6 +73,9 @@ fn sound_summaries_pass_however_they_are_written() {
         format!("{SOUND}\n- Only src/pool.rs differs from what we started with"),
         format!("{SOUND}\n- regex in src/pool.rs: `^\\d{{4}}-(`"),
         format!("<state_snapshot>\n<overall_goal>\n{SOUND}\n</overall_goal>\n<recent_actions>\nread\n</recent_actions>\n</state_snapshot>"),
+        format!("{SOUND}\n- The pool drains.\n- The store is moved.\n- The cache waits.\n- See `src/pool.rs`"),
+        format!("{SOUND}\n- The pool drains.\n- Its tests pass"),
+        format!("{SOUND}\nHe said \"the pool drains.\""),
         format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}\n8. Current Work:\nThe pool"),
     ] {
         let report = report(&sound);
@@ -112,6 +115,10 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} in `src/po")),
         ("cut_off", format!("{SOUND} (as in **step")),
         ("cut_off", format!("{SOUND} and the conf")),
+        ("cut_off", format!("{SOUND}\n- The pool drains.\n- The store is moved.\n- The cache waits.\n- Its tests pass again")),
+        ("cut_off", format!("{SOUND}\n- src/pool.rs has \"retry")),
+        ("cut_off", format!("{SOUND}\n- the pool drains e")),
+        ("cut_off", format!("{SOUND}\n- the pool —")),
         ("cut_off", format!("{{\n  \"goal\": \"{}\",\n  \"rules\": [\n    \"never touch it\"", SOUND.replace('\n', " "))),
         ("cut_off", format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}")),
         ("cut_off", format!("## Constraints & Preferences\n{SOUND}")),
@@ -156,7 +163,19 @@ fn what_is_only_suspicious_is_a_warning() {
     };
     let mut done = before();
     done.splice(2..2, [todo("completed"), Message::result("t", "ok")]);
+    let mut with_chinese = before();
+    with_chinese.insert(1, assistant(&"我先看一下连接池为什么会等待。".repeat(10)));
     for (kind, before, after) in [
+        (
+            "newest_request",
+            before(),
+            "The cache moves; legacy_config.toml stays. Next: the limit of retries of the pool becomes configurable".to_owned(),
+        ),
+        (
+            "newest_request",
+            with_chinese,
+            "用户要求移动缓存，legacy_config.toml 不得改动；现在要让连接池的重试上限可以配置，下一步是增加配置并运行测试".to_owned(),
+        ),
         (
             "rule_lost",
             before(),

@@ -53,3 +53,4 @@ pub use invented::{
 pub use passages::read_transcript;
 pub use summary::{SummaryPrompt, summarize};
 pub use tasks::answer_about_tasks;
+pub use terms::terms;

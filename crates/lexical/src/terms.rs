@@ -77,8 +77,8 @@ fn stem(word: &str) -> &str {
     }
 }
 
-/// The distinct terms of `text`, in order of appearance.
-pub(super) fn terms(text: &str) -> Vec<Term> {
+/// The distinct terms of `text`, in order of appearance: hashes of stemmed words, names and pairs of signs.
+pub fn terms(text: &str) -> Vec<u64> {
     let mut all = Vec::new();
     each_term(text, |term| {
         if !all.contains(&term) {
