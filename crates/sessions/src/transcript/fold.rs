@@ -9,7 +9,6 @@
 //! Folding is by far the most expensive part of measuring: a text is folded once and then searched for many facts.
 //! Folding is not idempotent (removing a mark may leave a number whole), so a folded text is never folded again.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -42,10 +41,29 @@ pub fn fold_by(text: &str, rules: TypographyRules) -> String {
 
 fn edited(text: String, edits: Vec<TextReplacement>) -> String {
     if edits.is_empty() {
-        text
-    } else {
-        TextEdits::from_list(edits).apply(text)
+        return text;
     }
+    let mut edited = String::with_capacity(text.len());
+    let mut end = 0;
+    for (range, replacement) in in_order(edits) {
+        edited.push_str(text.get(end..range.start).unwrap_or(""));
+        edited.push_str(&replacement);
+        end = range.end;
+    }
+    edited.push_str(text.get(end..).unwrap_or(""));
+    edited
+}
+
+/// The replacements from the first to the last, without those that overlap an earlier one.
+fn in_order(mut edits: Vec<TextReplacement>) -> Vec<TextReplacement> {
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut end = 0;
+    edits.retain(|(range, _)| {
+        let is_free = range.start >= end;
+        end = if is_free { range.end } else { end };
+        is_free
+    });
+    edits
 }
 
 /// Folds a text that may contain JSON (a tool result, the arguments of a call, a rendered transcript), followed by the
@@ -172,135 +190,31 @@ fn single_blanks(text: &str) -> String {
     words
 }
 
-/// Replacements of byte ranges of one text, in order, none overlapping another.
-#[derive(Clone, Debug, Default)]
-struct TextEdits {
-    list: Vec<Edit>,
-}
-
-#[derive(Clone, Debug)]
-struct Edit {
-    before: Range<usize>,
-    replacement: Cow<'static, str>,
-    /// Where the replacement begins in the edited text; set by [`TextEdits::from_list`].
-    after: usize,
-}
-
-impl TextEdits {
-    /// Sorts the replacements and drops those that overlap an earlier one.
-    fn from_list(mut list: Vec<(Range<usize>, Cow<'static, str>)>) -> TextEdits {
-        list.sort_by_key(|(range, _)| range.start);
-        let mut edits = TextEdits {
-            list: Vec::with_capacity(list.len()),
-        };
-        let (mut end, mut after) = (0, 0);
-        for (before, replacement) in list {
-            if before.start < end {
-                continue;
-            }
-            after += before.start - end;
-            end = before.end;
-            let length = replacement.len();
-            edits.list.push(Edit {
-                before,
-                replacement,
-                after,
-            });
-            after += length;
-        }
-        edits
-    }
-
-    fn apply(&self, text: String) -> String {
-        if self.list.is_empty() {
-            return text;
-        }
-        let mut edited = String::with_capacity(text.len());
-        let mut end = 0;
-        for edit in &self.list {
-            edited.push_str(text.get(end..edit.before.start).unwrap_or(""));
-            edited.push_str(&edit.replacement);
-            end = edit.before.end;
-        }
-        edited.push_str(text.get(end..).unwrap_or(""));
-        edited
-    }
-
-    /// The bytes of the original text that a byte range of the edited text came from.
-    fn origins(&self, edited: Range<usize>) -> Range<usize> {
-        let start = self.origin(edited.start).start;
-        start
-            ..self
-                .origin(edited.end.saturating_sub(1).max(edited.start))
-                .end
-                .max(start)
-    }
-
-    /// The bytes of the original text that the byte `at` of the edited text came from: one byte, or all bytes that its
-    /// replacement stands for.
-    fn origin(&self, at: usize) -> Range<usize> {
-        let following = self.list.partition_point(|edit| edit.after <= at);
-        let Some(edit) = following
-            .checked_sub(1)
-            .and_then(|index| self.list.get(index))
-        else {
-            return at..at + 1;
-        };
-        let end = edit.after + edit.replacement.len();
-        if at < end {
-            return edit.before.clone();
-        }
-        let start = edit.before.end + (at - end);
-        start..start + 1
-    }
-}
-
-/// A text folded as by [`fold`], with the origin of each piece.
+/// A text folded as by [`fold`], with the origin of each byte.
 ///
 /// It is slower than plain folding, and for texts that people look at, not for measuring.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MappedFold {
     folded: String,
-    written: TextEdits,
-    normalized: Pieces,
-    typographic: TextEdits,
-    blanks: TextEdits,
-}
-
-/// A normalized text, and where its parts came from.
-#[derive(Clone, Debug, Default)]
-struct Pieces {
-    text: String,
-    /// In order.
-    pieces: Vec<Piece>,
-}
-
-/// A stretch of the folded text that came from one stretch of the text as written.
-#[derive(Clone, Debug)]
-struct Piece {
-    /// Where it begins in the folded text.
-    folded: usize,
-    /// Where it came from.
-    original: Range<usize>,
-    /// Whether each byte came from a byte of its own.
-    is_plain: bool,
+    /// For each byte of the folded text, the bytes of the text as written that it stands for.
+    origins: Vec<Range<usize>>,
 }
 
 impl MappedFold {
-    /// Folds `text` by the steps of [`fold`], recording each.
+    /// Folds `text` by the steps of [`fold`], with origins.
     pub fn new(text: &str) -> MappedFold {
-        let written = TextEdits::from_list(edits_of_written(text, TypographyRules::ALL));
-        let normalized = Pieces::from_text(&written.apply(text.to_owned()));
-        let typographic =
-            TextEdits::from_list(edits_of_normalized(&normalized.text, TypographyRules::ALL));
-        let edited = typographic.apply(normalized.text.clone());
-        let blanks = TextEdits::from_list(edits_of_blanks(&edited));
+        let written = edits_of_written(text, TypographyRules::ALL);
+        let normalized = MappedFold::unfolded(text).edited(written).normalized();
+        let edits = edits_of_normalized(&normalized.folded, TypographyRules::ALL);
+        let typographic = normalized.edited(edits);
+        let blanks = edits_of_blanks(&typographic.folded);
+        typographic.edited(blanks)
+    }
+
+    fn unfolded(text: &str) -> MappedFold {
         MappedFold {
-            folded: blanks.apply(edited),
-            written,
-            normalized,
-            typographic,
-            blanks,
+            folded: text.to_owned(),
+            origins: (0..text.len()).map(|at| at..at + 1).collect(),
         }
     }
 
@@ -311,122 +225,72 @@ impl MappedFold {
 
     /// The bytes of the text as written that `folded`, a byte range of the folded text, came from.
     pub fn original(&self, folded: Range<usize>) -> Range<usize> {
-        let edited = self.typographic.origins(self.blanks.origins(folded));
-        self.written.origins(self.normalized.original(edited))
+        let origins = self.origins.get(folded).unwrap_or_default();
+        let first = origins.first().map_or(0, |first| first.start);
+        first..origins.last().map_or(first, |last| last.end.max(first))
     }
-}
 
-impl Pieces {
-    /// Normalizes `text` piece by piece. Normalization joins characters only within a piece.
-    fn from_text(text: &str) -> Pieces {
-        let mut mapped = Pieces {
-            text: String::with_capacity(text.len()),
-            pieces: Vec::new(),
-        };
-        let mut blank = false;
-        if text.is_ascii() {
-            let mut at = 0;
-            for word in text.split_inclusive(char::is_whitespace) {
-                mapped.push_plain(word, at, &mut blank);
-                at += word.len();
-            }
-            return mapped;
+    /// Adds a stretch of text that stands for `origin` as a whole.
+    fn push(&mut self, text: &str, origin: &Range<usize>) {
+        self.folded.push_str(text);
+        self.origins
+            .extend(std::iter::repeat_n(origin.clone(), text.len()));
+    }
+
+    /// Adds a stretch of `other` as it is.
+    fn copy(&mut self, other: &MappedFold, range: Range<usize>) {
+        self.folded
+            .push_str(other.folded.get(range.clone()).unwrap_or(""));
+        self.origins
+            .extend_from_slice(other.origins.get(range).unwrap_or_default());
+    }
+
+    fn edited(self, edits: Vec<TextReplacement>) -> MappedFold {
+        if edits.is_empty() {
+            return self;
         }
+        let mut edited = MappedFold::default();
+        let mut end = 0;
+        for (range, replacement) in in_order(edits) {
+            edited.copy(&self, end..range.start);
+            edited.push(&replacement, &self.original(range.clone()));
+            end = range.end;
+        }
+        edited.copy(&self, end..self.folded.len());
+        edited
+    }
+
+    /// Normalizes piece by piece, as [`normalize`] does. Normalization joins characters only within a piece.
+    fn normalized(&self) -> MappedFold {
+        let mut mapped = MappedFold::default();
+        let mut blank = None;
         let mut start = 0;
-        let ends = text
+        let ends = self
+            .folded
             .char_indices()
             .skip(1)
             .filter(|(_, c)| begins_piece(*c))
             .map(|(at, _)| at);
-        for end in ends.chain([text.len()]) {
-            mapped.push(text.get(start..end).unwrap_or(""), start, &mut blank);
+        for end in ends.chain([self.folded.len()]) {
+            let origin = self.original(start..end);
+            let piece = self.folded.get(start..end).unwrap_or("");
+            let lower: String = match piece.is_ascii() {
+                true => piece.to_ascii_lowercase(),
+                false => piece.nfkc().flat_map(char::to_lowercase).collect(),
+            };
+            for c in lower.nfkc() {
+                if c.is_whitespace() {
+                    blank = Some(origin.clone());
+                    continue;
+                }
+                if let Some(blank) = blank.take().filter(|_| !mapped.folded.is_empty()) {
+                    mapped.push(" ", &blank);
+                }
+                mapped.push(c.encode_utf8(&mut [0; 4]), &origin);
+            }
             start = end;
         }
         mapped
-    }
-
-    fn push(&mut self, piece: &str, start: usize, blank: &mut bool) {
-        if piece.is_ascii() {
-            // most text is plain, and normalizing it character by character would take longer than everything else
-            self.push_plain(piece, start, blank);
-            return;
-        }
-        let original = start..start + piece.len();
-        let lower: String = piece.nfkc().flat_map(char::to_lowercase).collect();
-        for c in lower.nfkc() {
-            if c.is_whitespace() {
-                *blank = true;
-                continue;
-            }
-            self.end_blank(blank);
-            if self
-                .pieces
-                .last()
-                .is_none_or(|last| last.original.start != start)
-            {
-                self.pieces.push(Piece {
-                    folded: self.text.len(),
-                    original: original.clone(),
-                    is_plain: false,
-                });
-            }
-            self.text.push(c);
-        }
-    }
-
-    /// Pushes ASCII that has white space only at its end.
-    fn push_plain(&mut self, text: &str, start: usize, blank: &mut bool) {
-        let word = text.trim_end();
-        if !word.is_empty() {
-            self.end_blank(blank);
-            match self.pieces.last_mut() {
-                Some(last) if last.is_plain && last.original.end == start => {
-                    last.original.end += word.len()
-                }
-                _ => {
-                    let original = start..start + word.len();
-                    self.pieces.push(Piece {
-                        folded: self.text.len(),
-                        original,
-                        is_plain: true,
-                    });
-                }
-            }
-            self.text.push_str(&word.to_ascii_lowercase());
-        }
-        *blank |= word.len() < text.len();
-    }
-
-    fn end_blank(&mut self, blank: &mut bool) {
-        if std::mem::take(blank) && !self.text.is_empty() {
-            self.text.push(' ');
-        }
-    }
-
-    /// The bytes that a byte range of the normalized text came from.
-    fn original(&self, normalized: Range<usize>) -> Range<usize> {
-        let start = self.place(normalized.start).map_or(0, |place| place.start);
-        let end = self
-            .place(normalized.end.saturating_sub(1))
-            .map_or(start, |place| place.end);
-        start..end.max(start)
-    }
-
-    /// Where the byte `at` of the folded text came from; for a blank, where the byte before it came from.
-    fn place(&self, at: usize) -> Option<Range<usize>> {
-        let after = self.pieces.partition_point(|piece| piece.folded <= at);
-        let Piece {
-            folded,
-            original,
-            is_plain,
-        } = self.pieces.get(after.saturating_sub(1))?;
-        if !is_plain {
-            return Some(original.clone());
-        }
-        let start = original.start
-            + at.saturating_sub(*folded)
-                .min(original.len().saturating_sub(1));
-        Some(start..start + 1)
     }
 }
 
@@ -510,16 +374,16 @@ mod tests {
 
     #[test]
     fn bytes_are_traced_back_through_replacements() {
-        let edits = TextEdits::from_list(vec![
+        let edited = MappedFold::unfolded("ab`c`d").edited(vec![
             (4..5, "".into()),
             (0..1, "xyz".into()),
             (4..6, "dropped".into()),
         ]);
-        assert_eq!(edits.apply("ab`c`d".to_owned()), "xyzb`cd");
-        assert_eq!(edits.origin(2), 0..1);
-        assert_eq!(edits.origin(3), 1..2);
-        assert_eq!(edits.origin(6), 5..6);
-        assert_eq!(TextEdits::default().origin(7), 7..8);
+        assert_eq!(edited.folded, "xyzb`cd");
+        assert_eq!(edited.original(2..3), 0..1);
+        assert_eq!(edited.original(3..4), 1..2);
+        assert_eq!(edited.original(6..7), 5..6);
+        assert_eq!(MappedFold::unfolded("ab`c`def").original(7..8), 7..8);
     }
 
     #[test]
