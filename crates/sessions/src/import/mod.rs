@@ -43,7 +43,7 @@ pub use folder::{Log, log_files};
 pub use format::Format;
 pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
 pub use scrub::{
-    Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
+    Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
     SuspicionKind, audit, has_secret, record_scrubbing, scrub, scrub_texts,
 };
 use source::{DOCUMENT_LIMIT, Records};

@@ -133,7 +133,7 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
             for suspicion in made.suspicions {
                 assert!(!suspicion.kind.is_certain(), "{suspicion:?}");
                 *uncertain
-                    .entry((suspicion.kind, suspicion.excerpt))
+                    .entry((suspicion.kind.clone(), suspicion.excerpt()))
                     .or_insert(0) += 1;
             }
         }

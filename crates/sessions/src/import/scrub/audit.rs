@@ -61,25 +61,6 @@ impl SuspicionKind {
     }
 }
 
-/// The text of a fixture in which something occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    /// The content of a message.
-    Content,
-    /// The arguments of a call, counted from 0.
-    Arguments(usize),
-    /// The references recorded of the text before it was cut, a line each.
-    References,
-    /// The description of the fixture.
-    Description,
-    /// The name of its model.
-    Model,
-    /// The fixture's notes, as JSON.
-    Notes,
-    /// The schemas of its tools, as JSON.
-    Tools,
-}
-
 /// A place that may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
@@ -87,12 +68,17 @@ pub struct Suspicion {
     pub message: Option<usize>,
     /// What it looks like.
     pub kind: SuspicionKind,
+    /// The whole text, which is never shown.
+    pub text: String,
+}
+
+impl Suspicion {
     /// Its first characters and its length.
-    pub excerpt: String,
-    /// The text in which it occurs.
-    pub field: Field,
-    /// Its bytes in the field.
-    pub place: Range<usize>,
+    pub fn excerpt(&self) -> String {
+        let length = self.text.chars().count();
+        let shown: String = self.text.chars().take((length / 3).min(4)).collect();
+        format!("{shown}… ({length} characters)")
+    }
 }
 
 static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
@@ -106,39 +92,27 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}")
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     let mut suspicions = Vec::new();
-    let mut look = |text: &str, message, field| {
-        add_suspicions(text, message, field, &mut suspicions);
-    };
-    look(&fixture.description, None, Field::Description);
-    look(&fixture.model, None, Field::Model);
+    let mut look = |text: &str, message| add_suspicions(text, message, &mut suspicions);
+    look(&fixture.description, None);
+    look(&fixture.model, None);
     if !fixture.notes.is_null() {
-        look(&fixture.notes.to_string(), None, Field::Notes);
+        look(&fixture.notes.to_string(), None);
     }
     if !fixture.tools.is_empty() {
-        let tools = Value::from(fixture.tools.clone()).to_string();
-        look(&tools, None, Field::Tools);
+        look(&Value::from(fixture.tools.clone()).to_string(), None);
     }
     for (index, message) in fixture.messages.iter().enumerate() {
-        look(&message.content, Some(index), Field::Content);
-        for (number, call) in message.tool_calls.iter().enumerate() {
-            look(
-                &call.function.arguments,
-                Some(index),
-                Field::Arguments(number),
-            );
+        look(&message.content, Some(index));
+        for call in &message.tool_calls {
+            look(&call.function.arguments, Some(index));
         }
         let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
-        look(&recorded, Some(index), Field::References);
+        look(&recorded, Some(index));
     }
     suspicions
 }
 
-fn add_suspicions(
-    text: &str,
-    message: Option<usize>,
-    field: Field,
-    suspicions: &mut Vec<Suspicion>,
-) {
+fn add_suspicions(text: &str, message: Option<usize>, suspicions: &mut Vec<Suspicion>) {
     let plain = unescaped(text);
     let mut all: Vec<(Range<usize>, SuspicionKind)> = Vec::new();
     all.extend(
@@ -178,13 +152,11 @@ fn add_suspicions(
             continue;
         }
         end = place.end;
-        let excerpt = masked(text.get(place.clone()).unwrap_or(""));
+        let text = text.get(place).unwrap_or("").to_owned();
         suspicions.push(Suspicion {
             message,
             kind,
-            excerpt,
-            field,
-            place,
+            text,
         });
     }
 }
@@ -224,20 +196,13 @@ fn is_random(run: &str) -> bool {
     mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
 }
 
-/// The first characters and the length, never the whole.
-fn masked(text: &str) -> String {
-    let length = text.chars().count();
-    let shown: String = text.chars().take((length / 3).min(4)).collect();
-    format!("{shown}… ({length} characters)")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<SuspicionKind> {
         let mut suspicions = Vec::new();
-        add_suspicions(text, None, Field::Content, &mut suspicions);
+        add_suspicions(text, None, &mut suspicions);
         suspicions.into_iter().map(|one| one.kind).collect()
     }
 
@@ -249,8 +214,8 @@ mod tests {
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found.iter().all(SuspicionKind::is_certain));
         let mut list = Vec::new();
-        add_suspicions(&text, None, Field::Content, &mut list);
-        assert_eq!(list[0].excerpt, "ghp_… (40 characters)");
+        add_suspicions(&text, None, &mut list);
+        assert_eq!(list[0].excerpt(), "ghp_… (40 characters)");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use personal::HandleMatcher;
 use secrets::secrets;
 use shape::is_distinctive;
 
-pub use audit::{Field, Suspicion, SuspicionKind, audit};
+pub use audit::{Suspicion, SuspicionKind, audit};
 pub(crate) use edit::joined_ranges;
 
 /// Whether a text has a machine token, a private key, or a password by its position.
