@@ -1,6 +1,6 @@
 //! A conversation in the making: readers append to it, and at the end calls are paired with results.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,23 +30,11 @@ pub(super) struct CallResult {
 /// A conversation that a reader builds. Indices are those of entries, not of the final messages.
 #[derive(Debug, Default)]
 pub(super) struct ConversationDraft {
-    pub(super) name: String,
+    /// What is made. Its messages are entries until the end, and its places are theirs.
+    pub(super) made: Conversation,
     pub(super) model: Option<Arc<str>>,
-    /// Tools that the agent declares to its model; of several lists the last one counts.
-    tools: Vec<Value>,
-    steps: Vec<ModelStep>,
     /// The step of each message, by its key, where a format counts tokens by message.
     step_keys: HashMap<String, usize>,
-    entries: Vec<Message>,
-    compactions: Vec<usize>,
-    summaries: Vec<String>,
-    /// Compactions and clearings; their messages are indices of entries until the end.
-    recorded: Vec<RecordedCompaction>,
-    /// See [`Conversation::forgotten`]; entries until the end.
-    forgotten: HashMap<usize, usize>,
-    pub(super) begins_midway: bool,
-    attached: Vec<(usize, Vec<String>)>,
-    dropped: BTreeMap<DropReason, usize>,
     /// The entry of each message that is read in pieces, by its key.
     keys: HashMap<String, usize>,
     /// The calls of these messages: the entry and the id of each.
@@ -59,39 +47,36 @@ pub(super) struct ConversationDraft {
     called: HashSet<String>,
     /// The system texts so far, without what differs from turn to turn.
     prompts: HashSet<u64>,
-    /// How many results hold only a note of the harness that it took the text out.
-    cleared: usize,
     /// How many ids were made for calls.
-    made: usize,
+    ids: usize,
     /// How many entries at the start were copied from another session.
     copied: usize,
 }
 
 impl ConversationDraft {
     pub(super) fn new(name: impl Into<String>) -> ConversationDraft {
-        ConversationDraft {
-            name: name.into(),
-            ..ConversationDraft::default()
-        }
+        let mut draft = ConversationDraft::default();
+        draft.made.name_hint = name.into();
+        draft
     }
 
     /// How many entries there are so far.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.made.messages.len()
     }
 
     /// Drops the entries that `abandoned` selects, and counts them.
     pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &DropReason) {
-        for (index, entry) in self.entries.iter_mut().enumerate() {
+        for (index, entry) in self.made.messages.iter_mut().enumerate() {
             if abandoned(index) && !is_void(entry) {
                 *entry = Message::text(Role::User, "");
-                *self.dropped.entry(why.clone()).or_default() += 1;
+                *self.made.dropped.entry(why.clone()).or_default() += 1;
             }
         }
     }
 
     pub(super) fn count(&mut self, why: DropReason) {
-        *self.dropped.entry(why).or_default() += 1;
+        *self.made.dropped.entry(why).or_default() += 1;
     }
 
     /// Counts a record that concerns only the program that wrote the log.
@@ -120,7 +105,7 @@ impl ConversationDraft {
         };
         let tools: Vec<Value> = tools.iter().filter_map(tool_schema).collect();
         if !tools.is_empty() {
-            self.tools = tools;
+            self.made.tools = tools;
         }
     }
 
@@ -131,18 +116,19 @@ impl ConversationDraft {
             return;
         };
         if let Some(last) = self
+            .made
             .recorded
             .last_mut()
             .filter(|last| last.tokens_after.is_none())
         {
             let before = last.step.checked_sub(1);
-            let before = before.and_then(|at| self.steps.get(at)?.usage.input);
+            let before = before.and_then(|at| self.made.steps.get(at)?.usage.input);
             last.tokens_before = last.tokens_before.or(before.map(|before| before.0));
             // A request that is no smaller was sent before the compaction took effect.
             last.tokens_after =
                 Some(input.0).filter(|now| last.tokens_before.is_none_or(|before| *now < before));
         }
-        self.steps.push(ModelStep {
+        self.made.steps.push(ModelStep {
             model: self.model.clone(),
             time,
             usage,
@@ -151,9 +137,14 @@ impl ConversationDraft {
 
     /// Notes that the newest request asked for the summary of a compaction here: only the next one comes after it.
     pub(super) fn note_request_of_compaction(&mut self) {
-        let here = self.entries.len();
-        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == here) {
-            (last.step, last.tokens_after) = (self.steps.len(), None);
+        let here = self.made.messages.len();
+        if let Some(last) = self
+            .made
+            .recorded
+            .last_mut()
+            .filter(|last| last.message == here)
+        {
+            (last.step, last.tokens_after) = (self.made.steps.len(), None);
         }
     }
 
@@ -162,14 +153,14 @@ impl ConversationDraft {
         if let Some(step) = self
             .step_keys
             .get(key)
-            .and_then(|at| self.steps.get_mut(*at))
+            .and_then(|at| self.made.steps.get_mut(*at))
         {
             step.usage = usage;
             return;
         }
-        let at = self.steps.len();
+        let at = self.made.steps.len();
         self.count_request(usage, time);
-        if self.steps.len() > at {
+        if self.made.steps.len() > at {
             self.step_keys.insert(key.to_owned(), at);
         }
     }
@@ -183,7 +174,7 @@ impl ConversationDraft {
         if role == Role::System && !self.prompts.insert(fingerprint_of_prompt(&text)) {
             return self.count(DropReason::Injected("system text again".to_owned()));
         }
-        self.entries.push(Message::text(role, text));
+        self.made.messages.push(Message::text(role, text));
     }
 
     /// Adds a message of the assistant; one without text and calls is only counted.
@@ -195,7 +186,7 @@ impl ConversationDraft {
         self.called.extend(calls.iter().map(|call| call.id.clone()));
         self.open = OpenCalls::from_calls(&calls);
         message.tool_calls = calls;
-        self.entries.push(message);
+        self.made.messages.push(message);
     }
 
     /// Adds a call to the reply before it, or as a reply of its own; false if the call is known already.
@@ -227,12 +218,13 @@ impl ConversationDraft {
 
     /// The reply that nothing follows so far.
     fn last_reply(&mut self) -> Option<&mut Message> {
-        let here = self.entries.len();
+        let here = self.made.messages.len();
         let is_cut = self
+            .made
             .recorded
             .last()
             .is_some_and(|last| last.message == here);
-        let last = self.entries.last_mut().filter(|_| !is_cut);
+        let last = self.made.messages.last_mut().filter(|_| !is_cut);
         last.filter(|last| last.role == Role::Assistant)
     }
 
@@ -268,7 +260,7 @@ impl ConversationDraft {
     /// Adds a piece of the assistant message called `key`, which may have begun earlier.
     pub(super) fn add_piece(&mut self, key: &str, text: &str, mut calls: Vec<ToolCall>) {
         let begun = self.keys.get(key).copied();
-        let at = begun.unwrap_or(self.entries.len());
+        let at = begun.unwrap_or(self.made.messages.len());
         calls.retain(|call| !self.pieced.contains(&(at, call.id.clone())));
         self.pieced
             .extend(calls.iter().map(|call| (at, call.id.clone())));
@@ -281,7 +273,7 @@ impl ConversationDraft {
             self.keys.insert(key.to_owned(), at);
             return self.add_reply(text, calls);
         }
-        let Some(message) = self.entries.get_mut(at) else {
+        let Some(message) = self.made.messages.get_mut(at) else {
             return;
         };
         if !text.is_empty() {
@@ -304,10 +296,14 @@ impl ConversationDraft {
         self.open.answer(id);
         let mut text = text.into();
         if is_placeholder(&text) {
-            self.cleared += 1;
+            *self
+                .made
+                .repairs
+                .entry(RepairKind::ClearedResult)
+                .or_default() += 1;
             CLEARED_RESULT.clone_into(&mut text);
         }
-        self.entries.push(Message::result(id, text));
+        self.made.messages.push(Message::result(id, text));
     }
 
     /// Adds a result to the call that it names; else to the oldest call of its tool that waits, or the oldest at all.
@@ -336,15 +332,16 @@ impl ConversationDraft {
 
     /// A new id for a call in a format without ids.
     pub(super) fn new_id(&mut self) -> String {
-        self.made += 1;
-        format!("call_{}", self.made)
+        self.ids += 1;
+        format!("call_{}", self.ids)
     }
 
     /// Notes a text that the model was shown here although it is not a message. Right after a compaction it is part of
     /// the new context.
     pub(super) fn attach(&mut self, text: &str) {
-        let message = self.entries.len();
+        let message = self.made.messages.len();
         if let Some(last) = self
+            .made
             .recorded
             .last_mut()
             .filter(|last| last.message == message)
@@ -357,13 +354,13 @@ impl ConversationDraft {
             .map(|reference| reference.text)
             .collect();
         if !references.is_empty() {
-            self.attached.push((message, references));
+            self.made.attached.push((message, references));
         }
     }
 
     /// Notes that the agent compacted its history here. The summary that replaces it is not part of the history.
     pub(super) fn note_compaction(&mut self, summary: &str) {
-        self.compactions.push(self.entries.len());
+        self.made.compactions.push(self.made.messages.len());
         self.record(CompactionKind::Summary);
         if !summary.is_empty() {
             self.add_summary(summary);
@@ -377,7 +374,7 @@ impl ConversationDraft {
         before: Option<u64>,
         after: Option<u64>,
     ) {
-        if let Some(last) = self.recorded.last_mut() {
+        if let Some(last) = self.made.recorded.last_mut() {
             (last.time, last.tokens_before, last.tokens_after) = (time, before, after);
         }
     }
@@ -389,14 +386,15 @@ impl ConversationDraft {
 
     /// Records a compaction once, even if the log has several records of it at one place.
     fn record(&mut self, kind: CompactionKind) {
-        let message = self.entries.len();
+        let message = self.made.messages.len();
         if self
+            .made
             .recorded
             .last()
             .is_none_or(|last| (last.message, last.kind) != (message, kind))
         {
-            let step = self.steps.len();
-            self.recorded.push(RecordedCompaction {
+            let step = self.made.steps.len();
+            self.made.recorded.push(RecordedCompaction {
                 message,
                 step,
                 kind,
@@ -407,18 +405,23 @@ impl ConversationDraft {
 
     /// How many compactions there are so far.
     pub(super) fn compactions(&self) -> usize {
-        self.compactions.len()
+        self.made.compactions.len()
     }
 
     /// The newest compaction, for what the log says of it later.
     pub(super) fn last_compaction(&mut self) -> Option<&mut RecordedCompaction> {
-        self.recorded.last_mut()
+        self.made.recorded.last_mut()
     }
 
     /// Notes entries that stay in the context after the newest compaction, unless they were forgotten; results go with
     /// their calls.
     pub(super) fn keep_entries(&mut self, entries: Range<usize>) {
-        if let Some(last) = self.recorded.last_mut().filter(|_| !entries.is_empty()) {
+        if let Some(last) = self
+            .made
+            .recorded
+            .last_mut()
+            .filter(|_| !entries.is_empty())
+        {
             last.kept.push(entries);
         }
     }
@@ -426,26 +429,28 @@ impl ConversationDraft {
     /// Notes that the newest compaction took an entry out, and so did the later ones.
     pub(super) fn forget_entry(&mut self, entry: usize) {
         let is_result = self
-            .entries
+            .made
+            .messages
             .get(entry)
             .is_none_or(|message| message.role == Role::Tool);
-        if let Some(last) = self.recorded.last().filter(|_| !is_result) {
-            self.forgotten.entry(entry).or_insert(last.message);
+        if let Some(last) = self.made.recorded.last().filter(|_| !is_result) {
+            self.made.forgotten.entry(entry).or_insert(last.message);
         }
     }
 
     /// Marks all entries so far as copied from the history of another session, which counts its own tokens.
     pub(super) fn mark_copied(&mut self) {
-        self.copied = self.entries.len();
-        self.steps.clear();
+        self.copied = self.made.messages.len();
+        self.made.steps.clear();
         self.step_keys.clear();
-        self.recorded.iter_mut().for_each(|one| one.step = 0);
+        self.made.recorded.iter_mut().for_each(|one| one.step = 0);
     }
 
     pub(super) fn add_summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
-        self.summaries.push(summary.to_owned());
+        self.made.summaries.push(summary.to_owned());
         if let Some(last) = self
+            .made
             .recorded
             .last_mut()
             .filter(|last| last.summary.is_none())
@@ -459,27 +464,13 @@ impl ConversationDraft {
         for _ in 0..self.silent.len() {
             self.count(DropReason::Empty);
         }
-        let mut conversation = Conversation {
-            name_hint: self.name,
-            model: self.model.map(|model| model.to_string()),
-            tools: self.tools,
-            steps: self.steps,
-            summaries: self.summaries,
-            dropped: self.dropped,
-            begins_midway: self.begins_midway,
-            ..Conversation::default()
-        };
-        if self.cleared > 0 {
-            conversation
-                .repairs
-                .insert(RepairKind::ClearedResult, self.cleared);
-        }
-        let starts = Pairing::new(self.entries).run(&mut conversation);
+        let mut conversation = self.made;
+        conversation.model = self.model.map(|model| model.to_string());
+        let entries = std::mem::take(&mut conversation.messages);
+        let starts = Pairing::new(entries).run(&mut conversation);
         let place = |entry: usize| {
-            starts
-                .get(entry)
-                .copied()
-                .unwrap_or(conversation.messages.len())
+            let end = conversation.messages.len();
+            starts.get(entry).copied().unwrap_or(end)
         };
         // Before the first message that is not the system's there is nothing to compact.
         let first = conversation
@@ -487,43 +478,44 @@ impl ConversationDraft {
             .iter()
             .position(|message| message.role != Role::System);
         let first = first.unwrap_or(usize::MAX);
-        let mut compactions: Vec<usize> = self
-            .compactions
-            .into_iter()
-            .map(place)
-            .filter(|at| *at > first)
-            .collect();
+        let places = conversation.compactions.iter().map(|entry| place(*entry));
+        let mut compactions: Vec<usize> = places.filter(|at| *at > first).collect();
         compactions.dedup();
-        conversation.forgotten = self
-            .forgotten
-            .into_iter()
-            .map(|(entry, by)| (place(entry), place(by)))
+        let forgotten = conversation.forgotten.iter();
+        let forgotten = forgotten
+            .map(|(entry, by)| (place(*entry), place(*by)))
             .collect();
-        conversation.attached = self
-            .attached
-            .into_iter()
-            .map(|(entry, references)| (place(entry), references))
+        let attached = conversation.attached.iter();
+        let attached = attached
+            .map(|(entry, references)| (place(*entry), references.clone()))
             .collect();
         let copied = if self.copied == 0 {
             0
         } else {
             place(self.copied)
         };
-        if copied > 0 {
-            conversation.repairs.insert(RepairKind::Copied, copied);
-        }
-        let recorded = self.recorded.into_iter().map(|mut recorded| {
-            recorded.message = place(recorded.message);
-            let kept = recorded
+        let recorded = conversation.recorded.iter().map(|one| {
+            let kept = one
                 .kept
                 .iter()
                 .map(|entries| place(entries.start)..place(entries.end));
-            recorded.kept = joined_ranges(kept.filter(|range| !range.is_empty()).collect(), 0);
-            recorded
+            RecordedCompaction {
+                message: place(one.message),
+                kept: joined_ranges(kept.filter(|range| !range.is_empty()).collect(), 0),
+                ..one.clone()
+            }
         });
-        conversation.recorded = recorded.filter(|one| one.message > first).collect();
-        conversation.compactions = compactions;
-        conversation
+        let recorded = recorded.filter(|one| one.message > first).collect();
+        if copied > 0 {
+            conversation.repairs.insert(RepairKind::Copied, copied);
+        }
+        Conversation {
+            compactions,
+            forgotten,
+            attached,
+            recorded,
+            ..conversation
+        }
     }
 }
 
@@ -603,6 +595,7 @@ fn fingerprint_of_prompt(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn call(id: &str) -> ToolCall {
         ToolCall::new(id, "run", "{}")

@@ -58,7 +58,7 @@ impl ClaudeSession {
             && !uuid.is_empty()
             && parents.iter().any(|parent| !parent.is_empty())
         {
-            self.main.begins_midway = true;
+            self.main.made.begins_midway = true;
         }
         self.keep_preserved(record);
         let parent = parents
@@ -259,7 +259,7 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         draft.add_summary(&text);
         return false;
     }
-    draft.begins_midway |= is_summary;
+    draft.made.begins_midway |= is_summary;
     let blocks = blocks_of(content, draft);
     let answers = !blocks.results.is_empty();
     for result in blocks.results {

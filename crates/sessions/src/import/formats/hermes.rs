@@ -141,7 +141,7 @@ impl Gateway {
 
     /// Notes a compaction. Without the rows that it replaced, the log begins with the context after it.
     fn note_compaction(&mut self, message: &Value, summary: &str) {
-        self.draft.begins_midway |= self.compacted.is_empty();
+        self.draft.made.begins_midway |= self.compacted.is_empty();
         self.draft.note_compaction(summary);
         self.draft.describe_compaction(time_of(message), None, None);
     }

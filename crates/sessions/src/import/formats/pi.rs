@@ -44,7 +44,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut tree = PiTree::default();
     while let Some(record) = records.next_item() {
         let from = draft.len();
-        draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
+        draft.made.begins_midway |=
+            tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
         PI.read(&record, &mut draft);
         if str_of(&record, "type") == "compaction"
             && let Some(first) = tree.first_kept(&record)
