@@ -11,6 +11,7 @@ mod project;
 mod remote;
 mod screen;
 mod terminal;
+mod usage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -41,7 +42,7 @@ pub fn main() -> u8 {
         Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
             return without_command(&error);
         }
-        Err(error) => return refuse(&error),
+        Err(error) => return usage::refuse(&error),
     };
     choose_language(&cli.common);
     let console = Console::new(&cli.common);
@@ -98,18 +99,7 @@ fn without_command(error: &clap::Error) -> u8 {
         choose_language(&common);
         return introduce();
     }
-    refuse(error)
-}
-
-/// Prints why the arguments cannot be used, or the help or version that was asked for; returns the exit code.
-fn refuse(error: &clap::Error) -> u8 {
-    let exit = match error.print() {
-        _ if error.use_stderr() => Exit::BadInput,
-        // A reader of the help who has seen enough closes the pipe.
-        Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => Exit::Error,
-        _ => Exit::Done,
-    };
-    exit.code()
+    usage::refuse(error)
 }
 
 /// Prints an introduction, for `compeval` without a command where there is no project yet.

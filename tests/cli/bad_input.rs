@@ -307,13 +307,13 @@ fn a_refused_run_creates_no_cache() {
 }
 
 #[test]
-fn an_unknown_command_is_refused_with_the_usage() {
+fn an_unknown_command_gets_the_known_ones() {
     let project = Project::offline();
     project.expect(2, "labels frobnicate").says(&[
-        "unrecognized subcommand 'frobnicate'",
-        "Usage: compeval labels",
+        "error: unrecognized subcommand 'frobnicate'",
+        "help: commands: ls, rm, protect",
     ]);
     project
         .expect(2, "lables")
-        .says(&["a similar subcommand exists: 'labels'"]);
+        .says(&["help: did you mean `labels`?"]);
 }

@@ -1,6 +1,6 @@
 //! Lanes: how requests are sent changes their price and no key.
 
-use super::project::{PRICES, Project};
+use super::project::Project;
 
 #[test]
 fn an_unknown_lane_is_an_error_at_its_place() {
