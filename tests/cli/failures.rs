@@ -531,6 +531,33 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
 }
 
 #[test]
+fn a_model_that_fails_each_time_in_other_numbers_is_given_up_while_others_work() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit(
+        "pipeline.toml",
+        "strategy = \"regenerative\"\nmodel    = \"mock/small-1\"",
+        "strategy = \"regenerative\"\nmodel    = \"mock/small-9\"",
+    );
+    let free = AtomicUsize::new(0);
+    server.script(move |asked| match asked.json["model"] == "small-9" {
+        true => {
+            let free = free.fetch_add(1, Ordering::Relaxed);
+            let message = format!("it needs 7.5 GiB, and 5.{free} GiB are free (id 0{free:x}f)");
+            Reply::Raw(500, json!({"error": {"message": message}}).to_string())
+        }
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label a");
+    let failures = failures(&project);
+    assert!(!failures.is_empty());
+    assert!(
+        failures.iter().all(|failure| failure["class"] == "failing"),
+        "{failures:?}"
+    );
+}
+
+#[test]
 fn a_judge_whose_self_test_was_not_completed_is_not_called_weak() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -1,6 +1,7 @@
 //! Makes the HTTP clients of model providers and of shared caches.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use url::{Host, Url};
@@ -59,71 +60,103 @@ fn build(route: Route) -> reqwest::Result<reqwest::Client> {
     match route {
         Route::PlainLoopback => builder.no_proxy().tls_certs_only([]).build(),
         Route::Loopback => builder.no_proxy().build(),
-        Route::Outside => builder.build(),
+        // The transport's own choice passes over a proxy that it cannot use.
+        Route::Outside => {
+            let chosen = |url: &Url| proxy_for(url.as_str()).ok().flatten();
+            let proxy = reqwest::Proxy::custom(move |url| chosen(url).map(|proxy| proxy.url));
+            builder.no_proxy().proxy(proxy).build()
+        }
     }
 }
 
-/// Whether requests to this URL can go the way that the environment prescribes. The transport passes over a proxy that it
-/// cannot use, and the request would go past it.
+/// A proxy that the environment prescribes.
+pub struct Proxy {
+    /// Its address, with credentials if it has some.
+    url: Url,
+    /// The variable that names it.
+    pub variable: String,
+}
+
+/// The proxy through which a URL is to be asked. The first variable that is not blank counts.
 ///
 /// # Errors
-/// Which variable names no usable proxy.
-pub fn usable_proxy(url: &str) -> Result<(), String> {
-    check_proxy(url, |name| std::env::var(name).ok())
+/// Which variable names no usable proxy: a request must not go past it.
+pub fn proxy_for(url: &str) -> Result<Option<Proxy>, String> {
+    proxy_in(url, |name| std::env::var(name).ok())
 }
 
-fn check_proxy(url: &str, variable: impl Fn(&str) -> Option<String>) -> Result<(), String> {
+fn proxy_in(url: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>, String> {
     let set = |name: &str| {
         let names = [name.to_owned(), name.to_lowercase()];
-        let mut set = names
+        let set = names
             .into_iter()
-            .filter_map(|name| Some((variable(&name)?, name)));
-        set.find(|(value, _)| !value.trim().is_empty())
+            .filter_map(|name| Some((variable(&name)?.trim().to_owned(), name)));
+        set.into_iter().find(|(value, _)| !value.is_empty())
     };
-    let Some(url) = Url::parse(url)
-        .ok()
-        .filter(|_| Route::from_url(url) == Route::Outside)
-    else {
-        return Ok(());
+    let outside = Route::from_url(url) == Route::Outside;
+    let Some(url) = Url::parse(url).ok().filter(|_| outside) else {
+        return Ok(None);
     };
-    let proxy = set(&format!("{}_PROXY", url.scheme().to_uppercase())).or_else(|| set("ALL_PROXY"));
-    let Some((proxy, name)) = proxy else {
-        return Ok(());
+    let named = set(&format!("{}_PROXY", url.scheme().to_uppercase())).or_else(|| set("ALL_PROXY"));
+    let Some((text, variable)) = named else {
+        return Ok(None);
     };
-    let host = url.host_str().unwrap_or_default();
-    let exempt = set("NO_PROXY").map_or(String::new(), |(hosts, _)| hosts);
-    let mut exempt = exempt
-        .split(',')
-        .map(|entry| entry.trim().trim_start_matches('.'));
-    if exempt.any(|entry| {
-        entry == "*" || !entry.is_empty() && (host == entry || host.ends_with(&format!(".{entry}")))
-    }) {
-        return Ok(());
+    let exempt = set("NO_PROXY").map_or(String::new(), |(hosts, _)| hosts.to_lowercase());
+    if exempt.split(',').any(|entry| is_exempt(&url, entry.trim())) {
+        return Ok(None);
     }
-    let proxy = proxy.trim();
-    let full = if proxy.contains("://") {
-        proxy.to_owned()
-    } else {
-        format!("http://{proxy}")
+    let full = match text.contains("://") {
+        true => text.clone(),
+        false => format!("http://{text}"),
     };
-    let read = Url::parse(&full).ok();
-    let is_usable = read.as_ref().is_some_and(|proxy| {
+    let proxy = Url::parse(&full).ok().filter(|proxy| {
         matches!(proxy.scheme(), "http" | "https")
             && proxy.host().is_some()
             && matches!(proxy.path(), "" | "/")
     });
-    let scheme = proxy
-        .split_once("://")
-        .map_or(String::new(), |(scheme, _)| {
-            format!(" of the kind {scheme}://")
-        });
-    if is_usable {
-        Ok(())
-    } else {
-        Err(format!(
-            "{name} names a proxy{scheme} that cannot be used, so nothing is sent: expected http://HOST:PORT"
-        ))
+    match proxy {
+        Some(url) => Ok(Some(Proxy { url, variable })),
+        None => {
+            let kind = text.split_once("://").map_or(String::new(), |(scheme, _)| {
+                format!(" of the kind {scheme}://")
+            });
+            Err(format!(
+                "{variable} names a proxy{kind} that cannot be used, so nothing is sent: expected http://HOST:PORT"
+            ))
+        }
     }
+}
+
+/// Whether an entry of `NO_PROXY` covers a URL: a domain with all below it, an address, a range of addresses, or `*`.
+fn is_exempt(url: &Url, entry: &str) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or_default();
+    let entry = entry
+        .strip_suffix(&format!(":{port}"))
+        .unwrap_or(entry)
+        .trim_start_matches("*.")
+        .trim_start_matches('.');
+    entry == "*"
+        || !entry.is_empty() && (host == entry || host.ends_with(&format!(".{entry}")))
+        || is_in_range(host, entry)
+}
+
+/// Whether `range`, such as `10.0.0.0/8`, has this address.
+fn is_in_range(host: &str, range: &str) -> bool {
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
+        IpAddr::V6(address) => (u128::from(address), 128),
+    };
+    let inside = || {
+        let (network, length) = range.split_once('/')?;
+        let (network, longest) = bits(network.parse().ok()?);
+        let (address, kind) = bits(host.parse().ok()?);
+        let length: u32 = length.parse().ok().filter(|length| *length <= longest)?;
+        let differ = (network ^ address).leading_zeros();
+        Some(kind == longest && differ >= length)
+    };
+    inside().unwrap_or(false)
 }
 
 /// The innermost error, which says what really went wrong.
@@ -175,7 +208,7 @@ mod tests {
     #[test]
     fn a_proxy_that_cannot_be_used_is_refused_where_it_would_be_used() {
         let check = |url: &str, set: &[(&str, &str)]| {
-            check_proxy(url, |name| {
+            proxy_in(url, |name| {
                 set.iter()
                     .find(|(key, _)| *key == name)
                     .map(|(_, value)| (*value).to_owned())
@@ -228,6 +261,53 @@ mod tests {
             "",
         ] {
             assert!(check(there, &[("HTTPS_PROXY", proxy)]).is_ok(), "{proxy}");
+        }
+    }
+
+    #[test]
+    fn the_first_variable_with_a_text_names_the_proxy_and_no_proxy_its_exceptions() {
+        let chosen = |url: &str, set: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            proxy_in(url, variable).unwrap().map(|proxy| proxy.variable)
+        };
+        let there = "https://api.example.com/v1";
+        let blank = ("HTTPS_PROXY", " \n");
+        let lower = ("https_proxy", " http://p:1\n");
+        assert_eq!(chosen(there, &[blank, lower]).unwrap(), "https_proxy");
+        assert_eq!(chosen(there, &[blank]), None);
+        for exempt in [
+            "*",
+            "example.com",
+            "x, .EXAMPLE.com",
+            "*.example.com",
+            "api.example.com:443",
+        ] {
+            assert_eq!(
+                chosen(there, &[lower, ("NO_PROXY", exempt)]),
+                None,
+                "{exempt}"
+            );
+        }
+        for other in ["ample.com", "", ",", "api.example.com:8443", "10.0.0.0/8"] {
+            assert!(
+                chosen(there, &[lower, ("NO_PROXY", other)]).is_some(),
+                "{other}"
+            );
+        }
+        for (host, range, is_exempt) in [
+            ("10.1.2.3", "10.0.0.0/8", true),
+            ("11.1.2.3", "10.0.0.0/8", false),
+            ("10.1.2.3", "0.0.0.0/0", true),
+            ("10.1.2.3", "10.0.0.0/99", false),
+            ("[fd00::1]", "fd00::/8", true),
+            ("[fd00::1]", "10.0.0.0/8", false),
+        ] {
+            let url = format!("https://{host}/v1");
+            let proxy = chosen(&url, &[lower, ("no_proxy", range)]);
+            assert_eq!(proxy.is_none(), is_exempt, "{host} in {range}");
         }
     }
 

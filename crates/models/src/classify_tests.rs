@@ -55,6 +55,42 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
     ),
     (
         400,
+        r#"{"message":"Malformed input request: expected maxLength: 100000, actual: 120000, please reformat your input and try again."}"#,
+        TooLong,
+        "expected maxLength",
+    ),
+    (
+        400,
+        r#"{"message":"The input or output tokens must be reduced in order to run successfully"}"#,
+        TooLong,
+        "must be reduced",
+    ),
+    (
+        400,
+        r#"{"message":"The prompt length 9000 > session_len 4096"}"#,
+        TooLong,
+        "session_len",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"请求的文本长度超出限制"}}"#,
+        TooLong,
+        "超出限制",
+    ),
+    (
+        500,
+        r#"{"error_code":336007,"error_msg":"the max input characters is 11200"}"#,
+        TooLong,
+        "max input",
+    ),
+    (
+        503,
+        r#"{"detail":"Input too long"}"#,
+        TooLong,
+        "Input too long",
+    ),
+    (
+        400,
         r#"{"error":{"message":"max is 8192","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
         TooLong,
         "max is 8192",

@@ -221,17 +221,23 @@ impl ModelConnection {
     /// Whether the model fails every request in the same way, although its provider works. That is no outage.
     pub(super) fn is_failing(&self, error: &AttemptError) -> bool {
         const MOST_ERRORS: u32 = 8;
+        // A gateway says the same of a server that is being started again.
+        const MOST_OF_A_GATEWAY: u32 = 16;
         // Requests may share a mistake while others are sound.
         const MOST_REFUSALS: u32 = 32;
         let most = match (error.class, error.status) {
             (ErrorClass::Transient, Some(500 | 501)) => MOST_ERRORS,
+            (ErrorClass::Transient, Some(502)) => MOST_OF_A_GATEWAY,
             (ErrorClass::Invalid, Some(_)) => MOST_REFUSALS,
             _ => return false,
         };
-        let text = error.message.split(" (request ").next().unwrap_or_default();
+        // Ids and amounts differ from reply to reply.
+        let words = error.message.split_whitespace();
+        let kept = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+        let text = kept.collect::<Vec<_>>().join(" ");
         let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
         if repeated.0 != text {
-            *repeated = (text.to_owned(), 0);
+            *repeated = (text, 0);
         }
         repeated.1 += 1;
         repeated.1 >= most && self.limiter.answered() == 0 && self.limiter.has_worked()

@@ -23,7 +23,7 @@ use super::classify::{AttemptError, Delivery, classify};
 use super::dialects::HttpRequest;
 use super::limits::Headers;
 use super::spec::{ApiKeyVariable, KeyPlace, ProviderName, address};
-use base::http::{Route, client, root_cause, usable_proxy};
+use base::http::{Route, client, proxy_for, root_cause};
 use base::redaction::{self, redact_bytes};
 
 /// A key. It has no `Debug`, `Display` or `Serialize`: it can be sent and nothing else.
@@ -293,7 +293,7 @@ impl Http {
             delivery: Delivery::NotSent,
             ..AttemptError::new(ErrorClass::Unreachable, why)
         };
-        usable_proxy(base_url).map_err(unusable)?;
+        proxy_for(base_url).map_err(unusable)?;
         let route = Route::from_url(base_url);
         let slot = match route {
             Route::PlainLoopback => &self.plain_loopback,
@@ -365,10 +365,15 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
     }
     if error.is_connect() {
         let message = format!("cannot connect: {}", root_cause(&error));
+        let proxy = error.url().and_then(|url| proxy_for(url.as_str()).ok()?);
+        let hint = match proxy {
+            Some(proxy) => format!("is the proxy running that {} names?", proxy.variable),
+            None => "is the server running, and base_url its address?".to_owned(),
+        };
         let fault = AttemptError::new(ErrorClass::Transient, message);
         return AttemptError {
             delivery: Delivery::NotSent,
-            ..fault.with_hint("is the server running, and base_url its address?")
+            ..fault.with_hint(hint)
         };
     }
     let message = if error.is_body() || error.is_decode() {

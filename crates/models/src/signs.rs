@@ -23,7 +23,7 @@ pub(super) struct Sign {
 /// What is said of that of which there is too much.
 const TOO_MUCH: &str = "exceed|too long|too large|too many|longer than|greater than|larger than|bigger than|overflow|\
      reduce the length|over the limit|above the|allowed maximum|maximum allowed|does not fit|more than the|surpass|must be <=|\
-     must have less than|at most|max length|only has room|only supports up to|超过|超出|过长|超长";
+     must have less than|must be reduced|at most|max length|maxlength|only has room|only supports up to|超过|超出|过长|超长";
 
 const ANY: &[u16] = &[];
 const REQUEST: &[u16] = &[400, 403, 413, 422, 500];
@@ -62,18 +62,18 @@ pub(super) const SIGNS: &[Sign] = &[
         ),
         unless: "context|prompt|input|message",
     },
-    // OpenAI, Anthropic, Google, Bedrock, Mistral, xAI, Cohere, Groq, Moonshot, Zhipu, Qwen, vLLM, SGLang, TGI, llama.cpp,
-    // Ollama, LM Studio, GitHub, Cloudflare.
+    // OpenAI, Anthropic, Google, Bedrock, Mistral, xAI, Cohere, Groq, Moonshot, Zhipu, Qwen, Qianfan, vLLM, SGLang, TGI, LMDeploy,
+    // llama.cpp, koboldcpp (503), Ollama, LM Studio, GitHub, Cloudflare.
     Sign {
         class: ErrorClass::TooLong,
-        statuses: REQUEST,
+        statuses: &[400, 403, 413, 422, 500, 503],
         codes: "contextlength|contextsize|contextwindow|contextoverflow|requesttoolarge|inputtoolong|prompttoolong|\
              tokenslimit|stringabovemaxlength",
         phrases: "maximum context length|maximum prompt length|maximum sequence length|max sequence length|max_seq_len|\
-             max_model_len|maximum input length|maximum model length|context window|context size|\
+             max_model_len|session_len|maximum input length|max input characters|max input tokens|maximum model length|context window|context size|\
              range of input length|上下文长度",
         pairs: (
-            "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词",
+            "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词|文本长度",
             TOO_MUCH,
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\

@@ -103,7 +103,12 @@ impl Headers {
             .map(|thousandfold| thousandfold / 1000);
         let asked = millis.or_else(|| {
             let text = self.get("retry-after")?;
+            // A moment in place of a time, in seconds or in milliseconds.
             let since_1970 = seconds(text).filter(|wait| *wait > THIRTY_YEARS);
+            let since_1970 = since_1970.map(|moment| match moment > 100 * THIRTY_YEARS {
+                true => moment / 1000,
+                false => moment,
+            });
             let until = since_1970.and_then(|moment| SystemTime::UNIX_EPOCH.checked_add(moment));
             let until = until.map(|moment| moment.duration_since(now).unwrap_or_default());
             until
@@ -204,6 +209,7 @@ mod tests {
             wait(&[("retry-after", "2000000000")]),
             Some(Duration::from_secs(2_000_000_000 - 784_111_777))
         );
+        assert_eq!(wait(&[("retry-after", "784111778500")]), Some(ms(1500)));
         assert_eq!(
             wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]),
             Some(ms(3000))
