@@ -13,7 +13,6 @@ mod providers;
 mod secrets;
 mod sources;
 mod strategies;
-mod url;
 
 mod access;
 mod fixtures;

@@ -11,7 +11,8 @@ use super::file::tables::{
 };
 use super::file::{Located, StringList, items, value};
 use super::problem::Problem;
-use super::secrets::{is_key, is_variable};
+use super::providers::is_variable;
+use super::secrets::is_key;
 use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
 use crate::action::Digest;

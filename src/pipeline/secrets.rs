@@ -3,7 +3,7 @@
 use super::file::strings;
 use super::file::tables::ProviderTable;
 use super::model::SourceFile;
-use super::url;
+use super::providers::{is_variable, masked_url};
 use sessions::import::has_secret;
 
 /// Masks every value of a file that looks like a secret, for all that is shown or kept of it. The lengths of values
@@ -21,7 +21,7 @@ pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
             };
             // Of an address the rest stays: a check has to tell what is wrong with it.
             let masked = if path.last().is_some_and(|key| key == "base_url") {
-                url::masked(secret)
+                masked_url(secret)
             } else {
                 secret.chars().map(mask).collect()
             };
@@ -70,13 +70,6 @@ fn is_secret(path: &[String], value: &str) -> bool {
         [.., key] => is_named_key(key, value),
         [] => false,
     }
-}
-
-/// Whether a text is the name of an environment variable.
-pub(super) fn is_variable(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.

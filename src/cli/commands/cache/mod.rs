@@ -4,7 +4,6 @@
 //! writer; the others open the store exclusively.
 
 mod entry;
-mod filter;
 mod prune;
 mod show;
 
@@ -24,8 +23,7 @@ use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
-use entry::EntryTotals;
-use filter::CacheFilter;
+use entry::{CacheFilter, EntryTotals};
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::entry::{EntryTotals, snapshot};
-use super::filter::{CacheFilter, parse_age};
+use super::entry::{CacheFilter, EntryTotals, parse_age, snapshot};
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
