@@ -95,30 +95,17 @@ impl ShowArgs {
     }
 }
 
-/// The cells that match the arguments.
-pub(crate) enum CellMatch {
-    One(Box<SelectedCell>),
-    /// No judged cell.
-    Missing(Box<MissingCell>),
-    /// Several, because method or probe was not named, or contexts of a run without answers. They are printed.
-    Listed,
-}
-
-/// A cell with the result set it is in.
-pub(crate) struct SelectedCell {
+/// The cell that the arguments name, with the result set it is in.
+pub(crate) struct FoundCell {
     pub(crate) manifest: Manifest,
-    pub(crate) row: Row,
+    /// `None` if it was not judged.
+    row: Option<Row>,
+    /// What failed there, or in a step that it depends on, if it was not judged.
+    pub(crate) failure: Option<FailedAction>,
     /// Other rows of the same question to the same method: repetitions, and those of other answerers and judges.
     pub(crate) others: Vec<Row>,
     /// The answer to the same question with a search, or without one.
     pub(crate) other_book: Option<Row>,
-}
-
-/// A cell that was not judged.
-pub(crate) struct MissingCell {
-    pub(crate) manifest: Manifest,
-    /// What failed there, or in a step that it depends on, if anything did.
-    pub(crate) failure: Option<FailedAction>,
 }
 
 /// Cells that match.
@@ -129,14 +116,15 @@ struct CellList {
     has_probe: bool,
 }
 
-/// Finds the cell for `command`, or lists the candidates.
+/// Finds the cell for `command`. Prints the candidates and returns `None` if there are several, because method or probe
+/// was not named, or contexts of a run without answers.
 pub(crate) fn find_cell(
     common: &Common,
     results: &Path,
     args: &ShowArgs,
     command: &str,
     console: &Console,
-) -> Result<CellMatch, Failure> {
+) -> Result<Option<FoundCell>, Failure> {
     let folder = chosen_results(
         common,
         results,
@@ -168,14 +156,7 @@ pub(crate) fn find_cell(
         console.report(&contexts, || {
             console.print(&table_of_contexts(&contexts, console))
         });
-        return Ok(CellMatch::Listed);
-    }
-    if rows.is_empty() {
-        let failure = failure_at(&manifest, args).cloned();
-        return Ok(CellMatch::Missing(Box::new(MissingCell {
-            manifest,
-            failure,
-        })));
+        return Ok(None);
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
@@ -186,18 +167,26 @@ pub(crate) fn find_cell(
             has_probe,
         }
         .print(command, console);
-        return Ok(CellMatch::Listed);
+        return Ok(None);
     }
-    let row = rows.remove(0);
-    let other_book = other_book.into_iter().find(|other| {
-        (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point)
-    });
-    Ok(CellMatch::One(Box::new(SelectedCell {
+    let mut rows = rows.into_iter();
+    let row = rows.next();
+    let is_other = |other: &Row| {
+        row.as_ref().is_some_and(|row| {
+            (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point)
+        })
+    };
+    let other_book = other_book.into_iter().find(is_other);
+    let failure = failure_at(&manifest, args)
+        .filter(|_| row.is_none())
+        .cloned();
+    Ok(Some(FoundCell {
+        failure,
         manifest,
         row,
-        others: rows,
+        others: rows.collect(),
         other_book,
-    })))
+    }))
 }
 
 /// Finds the results of a label, or the newest ones. Says so if these are not those of the last run.
@@ -360,9 +349,15 @@ fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedA
     related.min_by_key(|failure| args.is_elsewhere(failure))
 }
 
-impl MissingCell {
-    /// The error that says why there is no such cell.
-    pub(crate) fn failure(&self) -> Failure {
+impl FoundCell {
+    /// The row of the cell.
+    ///
+    /// # Errors
+    /// Why it was not judged.
+    pub(crate) fn judged(&self) -> Result<&Row, Failure> {
+        if let Some(row) = &self.row {
+            return Ok(row);
+        }
         let label = &self.manifest.label;
         let message = match &self.failure {
             Some(failure) => format!(
@@ -373,9 +368,9 @@ impl MissingCell {
             ),
             None => format!("`{label}` has no such judged cell"),
         };
-        Failure::input(message)
+        Err(Failure::input(message)
             .hinted("`compeval plan` shows what a run would add")
-            .exiting(Exit::EmptySelection)
+            .exiting(Exit::EmptySelection))
     }
 }
 

@@ -6,9 +6,7 @@ use serde_json::json;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::commands::cache::{output_of, snapshot};
-use crate::cli::commands::cell::{
-    CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style,
-};
+use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{dimension_name, localized_count, percent, probe_type, with_fields};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
@@ -18,6 +16,7 @@ use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
 use crate::plan::Preparer;
+use crate::results::{Manifest, Row};
 use base::locale::{Locale, localized};
 use base::say;
 use lexical::facts::{Fact, FactFinder};
@@ -28,19 +27,19 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
         return super::planted::run(common, args, console);
     }
     let paths = project_paths_of(common)?;
-    let selected = match find_cell(common, &paths.results, args, "show", console)? {
-        CellMatch::One(selected) => selected,
-        CellMatch::Missing(missing) => return Err(missing.failure()),
-        CellMatch::Listed => return Ok(Exit::Done),
+    let Some(found) = find_cell(common, &paths.results, args, "show", console)? else {
+        return Ok(Exit::Done);
     };
-    let pipeline = pipeline_of(common, &selected.row.fixture, &selected.row.method);
+    let row = found.judged()?;
+    let pipeline = pipeline_of(common, &row.fixture, &row.method);
     let snapshot = snapshot(&paths.cache, console)?;
-    let context = context(&snapshot, pipeline.as_ref(), &selected);
+    let context = context(&snapshot, pipeline.as_ref(), &found.manifest, row);
     // The context is null where it is not at hand.
-    let fields = json!({ "label": selected.manifest.label, "context": context.as_ref().ok() });
-    console.report(&with_fields(&selected.row, fields), || {
+    let fields = json!({ "label": found.manifest.label, "context": context.as_ref().ok() });
+    console.report(&with_fields(row, fields), || {
         let shown = Page {
-            selected: &selected,
+            found: &found,
+            row,
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
             console,
         };
@@ -67,9 +66,10 @@ pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Optio
 fn context(
     snapshot: &CacheSnapshot,
     pipeline: Option<&Pipeline>,
-    selected: &SelectedCell,
+    manifest: &Manifest,
+    row: &Row,
 ) -> Result<String, String> {
-    let key = selected.row.keys.compress;
+    let key = row.keys.compress;
     let record = snapshot.find(&key).ok_or_else(|| {
         say!(
             "the entry {} is no longer in the cache",
@@ -81,7 +81,7 @@ fn context(
         .body(&record)
         .map_err(|damage| damage.to_string())?;
     if let Some(read) =
-        pipeline.and_then(|pipeline| as_read(pipeline, selected, record.body_format(), &body))
+        pipeline.and_then(|pipeline| as_read(pipeline, manifest, row, record.body_format(), &body))
     {
         return read.ok_or_else(|| {
             localized("only its provider can read it", "只有其服务商能读取").to_owned()
@@ -96,21 +96,20 @@ fn context(
 /// The context as the pipeline reads it; `None` where method or fixture have changed.
 fn as_read(
     pipeline: &Pipeline,
-    selected: &SelectedCell,
+    manifest: &Manifest,
+    row: &Row,
     format: BodyFormat,
     body: &[u8],
 ) -> Option<Option<String>> {
-    let task = reading_task(
-        pipeline,
-        compress_cell(pipeline, &selected.manifest.design, &selected.row)?,
-    )?;
+    let task = reading_task(pipeline, compress_cell(pipeline, &manifest.design, row)?)?;
     let matrix = Matrix::new(pipeline);
     read_context(Preparer::new(pipeline, &matrix), task, format, body)
 }
 
 /// The page of a cell.
 struct Page<'a> {
-    selected: &'a SelectedCell,
+    found: &'a FoundCell,
+    row: &'a Row,
     /// The session as it is today.
     session: Option<&'a LoadedFixture>,
     console: &'a Console,
@@ -118,7 +117,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
-        let row = &self.selected.row;
+        let row = self.row;
         let mut text = self.head();
         self.section(&mut text, localized("Question", "问题"), "");
         self.body(&mut text, &row.question);
@@ -175,7 +174,7 @@ impl Page<'_> {
     }
 
     fn head(&self) -> String {
-        let row = &self.selected.row;
+        let row = self.row;
         let place = say!(
             "{} · point {} · {} · run {} · {}",
             "{} · 压缩点 {} · {} · 第 {} 次 · {}",
@@ -188,7 +187,7 @@ impl Page<'_> {
         let score = row.overall.map_or("–".to_owned(), |score| {
             say!("{score:.2} of 5", "{score:.2}（满分 5）")
         });
-        let (manifest, kind) = (&self.selected.manifest, probe_type(row.kind));
+        let (manifest, kind) = (&self.found.manifest, probe_type(row.kind));
         let (label, rules) = (
             &manifest.label,
             if manifest.design.is_lexical() {
@@ -213,7 +212,7 @@ impl Page<'_> {
     }
 
     fn size(&self) -> String {
-        let row = &self.selected.row;
+        let row = self.row;
         match (row.context_tokens, row.replaced_tokens) {
             (Some(kept), Some(replaced)) => say!(
                 "{kept} tokens replace {replaced} ({} removed); it contains {} of the facts",
@@ -226,7 +225,7 @@ impl Page<'_> {
     }
 
     fn facts(&self, text: &mut String) {
-        let row = &self.selected.row;
+        let row = self.row;
         self.section(text, localized("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
@@ -268,7 +267,7 @@ impl Page<'_> {
             return None;
         }
         let session = self.session?;
-        let point = (self.selected.row.point as usize).checked_sub(1)?;
+        let point = (self.row.point as usize).checked_sub(1)?;
         let end = *session.points.get(point)?;
         let history = session.history();
         let spellings = vec![fact.fact.clone()];
@@ -284,7 +283,7 @@ impl Page<'_> {
 
     /// The text with the expected facts marked.
     fn marked(&self, text: &str) -> String {
-        let facts = self.selected.row.facts.iter().map(|fate| Fact {
+        let facts = self.row.facts.iter().map(|fate| Fact {
             spellings: vec![fate.fact.clone()],
         });
         let facts: Vec<Fact> = facts.collect();
@@ -314,7 +313,7 @@ impl Page<'_> {
 
     /// What an open-book answer searched for, and what it got to read.
     fn searches(&self, text: &mut String) {
-        let Some(open) = &self.selected.row.open_book else {
+        let Some(open) = &self.row.open_book else {
             return;
         };
         for (number, search) in (1..).zip(&open.searches) {
@@ -333,10 +332,10 @@ impl Page<'_> {
 
     /// Points to the answer to the same question with a search, or without one.
     fn other_book(&self, text: &mut String) {
-        let Some(other) = &self.selected.other_book else {
+        let Some(other) = &self.found.other_book else {
             return;
         };
-        let command = command_for("show", other, &self.selected.manifest.label);
+        let command = command_for("show", other, &self.found.manifest.label);
         let line = match &other.open_book {
             Some(_) => say!("with a search: {command}", "可检索时：{command}"),
             None => say!("without a search: {command}", "不检索时：{command}"),
@@ -345,7 +344,7 @@ impl Page<'_> {
     }
 
     fn answer_notes(&self, text: &mut String) {
-        let row = &self.selected.row;
+        let row = self.row;
         let mut notes: Vec<(&str, String)> = Vec::new();
         if row.truncated {
             let why = localized("the token limit cut the answer off", "回答被词元上限截断");
@@ -374,7 +373,7 @@ impl Page<'_> {
     }
 
     fn grades(&self, text: &mut String) {
-        let row = &self.selected.row;
+        let row = self.row;
         self.section(
             text,
             localized("Grades", "评分"),
@@ -383,7 +382,7 @@ impl Page<'_> {
         let options = textwrap::Options::new(self.console.width())
             .initial_indent("      ")
             .subsequent_indent("      ");
-        let criteria = &self.selected.manifest.design.rubric.criteria;
+        let criteria = &self.found.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
             let _ = writeln!(
@@ -414,7 +413,7 @@ impl Page<'_> {
     }
 
     fn write_footer(&self, text: &mut String) {
-        let row = &self.selected.row;
+        let row = self.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
             let unguided = if row.refetch_unguided {
                 localized(
@@ -435,8 +434,8 @@ impl Page<'_> {
             );
         }
         self.other_book(text);
-        if !self.selected.others.is_empty() {
-            let others = self.selected.others.iter().map(|other| {
+        if !self.found.others.is_empty() {
+            let others = self.found.others.iter().map(|other| {
                 let score = other
                     .overall
                     .map_or("–".to_owned(), |score| format!("{score:.2}"));
@@ -463,7 +462,7 @@ impl Page<'_> {
             "\n{}",
             self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", ")))
         );
-        let next = command_for("why", row, &self.selected.manifest.label);
+        let next = command_for("why", row, &self.found.manifest.label);
         let next = self.console.next_line(Locale::printed(), next);
         let _ = writeln!(text, "{next}");
     }

@@ -9,9 +9,7 @@ use crate::action::{ActionKey, CellCoordinate, Place, Stage};
 use crate::cli::args::Common;
 use crate::cli::changes::{known_texts, reason_blocks};
 use crate::cli::commands::cache::{entry_json, input_lines, provenance, snapshot};
-use crate::cli::commands::cell::{
-    CellMatch, MissingCell, SelectedCell, ShowArgs, command_for, find_cell, score_style,
-};
+use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::with_fields;
@@ -32,16 +30,14 @@ use store::cache::{CacheSnapshot, Lookup, Record};
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    match find_cell(common, &paths.results, args, "why", console)? {
-        CellMatch::One(selected) => {
-            explain(common, &paths, &ExplainedCell::judged(&selected), console)
-        }
-        CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
-            Some(subject) => explain(common, &paths, &subject, console),
-            None => Err(missing.failure()),
-        },
-        CellMatch::Listed => Ok(Exit::Done),
-    }
+    let Some(found) = find_cell(common, &paths.results, args, "why", console)? else {
+        return Ok(Exit::Done);
+    };
+    let subject = match ExplainedCell::failed(&found) {
+        Some(failed) => failed,
+        None => ExplainedCell::judged(&found.manifest, found.judged()?),
+    };
+    explain(common, &paths, &subject, console)
 }
 
 fn explain(
@@ -515,8 +511,7 @@ impl<'a> ExplainedCell<'a> {
         std::iter::once(None).chain(later.map(Some)).collect()
     }
 
-    fn judged(selected: &'a SelectedCell) -> ExplainedCell<'a> {
-        let row = &selected.row;
+    fn judged(manifest: &'a Manifest, row: &'a Row) -> ExplainedCell<'a> {
         let keys = [
             (Stage::Compress, row.keys.compress),
             (Stage::Answer, row.keys.answer),
@@ -529,7 +524,7 @@ impl<'a> ExplainedCell<'a> {
             .map(|step| Some(step.key))
             .collect();
         ExplainedCell {
-            manifest: &selected.manifest,
+            manifest,
             place: row.place(),
             keys: keys.into(),
             steps,
@@ -539,13 +534,13 @@ impl<'a> ExplainedCell<'a> {
     }
 
     /// The cell that failed; `None` where nothing did.
-    fn failed(missing: &'a MissingCell) -> Option<ExplainedCell<'a>> {
-        let failure = missing.failure.as_ref()?;
+    fn failed(found: &'a FoundCell) -> Option<ExplainedCell<'a>> {
+        let failure = found.failure.as_ref()?;
         let place = failure.place.recorded_cell()?.clone();
         let keys = failure.key.map(|key| (failure.stage.stage(), key));
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell {
-            manifest: &missing.manifest,
+            manifest: &found.manifest,
             place,
             keys: keys.into_iter().collect(),
             steps,
