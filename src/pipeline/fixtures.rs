@@ -1,15 +1,14 @@
 //! Finds and reads fixtures and their banks, and pairs them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::file::Located;
-use super::file::tables::FixturePaths;
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};
-use super::sources::{Pattern, SourceReader, describe_error, shown};
+use super::sources::{SourceReader, describe_error, shown};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::{Bank, FindingKind, ParsedBank, check_bank, settle_literal};
@@ -62,7 +61,7 @@ impl FixtureChecks {
 pub(super) struct FixtureLoader<'a> {
     pub(super) file: &'a SourceFile,
     pub(super) reader: &'a SourceReader,
-    pub(super) fixtures: Option<&'a Located<FixturePaths>>,
+    pub(super) fixtures: Option<&'a Located<String>>,
     pub(super) probes: Option<&'a Located<String>>,
     pub(super) checks: FixtureChecks,
     pub(super) problems: &'a mut Problems,
@@ -117,18 +116,7 @@ impl FixtureLoader<'_> {
 
     /// The fixture files by stem.
     pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
-        let paths = match self.fixtures {
-            Some(Located {
-                value: FixturePaths::Globs(globs),
-                ..
-            }) => self.find_matches(globs),
-            Some(Located {
-                value: FixturePaths::Folder(folder),
-                place,
-                ..
-            }) => self.find_in_folder(folder, Some(place.clone())),
-            None => self.find_in_folder("fixtures", None),
-        };
+        let paths = self.fixture_paths();
         let mut files: BTreeMap<String, String> = BTreeMap::new();
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
             let stem = stem(&path);
@@ -149,39 +137,15 @@ impl FixtureLoader<'_> {
         files
     }
 
-    fn find_matches(&mut self, globs: &[Located<String>]) -> Vec<String> {
-        let mut paths = Vec::new();
-        for glob in globs {
-            let pattern = match Pattern::new(&glob.value) {
-                Ok(pattern) => pattern,
-                Err(why) => {
-                    self.problems
-                        .push(Problem::error(why).at(self.file, glob.place.clone()));
-                    continue;
-                }
-            };
-            let files = pattern.entries(self.reader.folder());
-            if files.is_empty() {
-                let message = format!("no file matches `{}`", glob.value);
-                self.problems
-                    .push(Problem::error(message).at(self.file, glob.place.clone()));
-            }
-            paths.extend(files);
-        }
-        paths
-    }
-
-    fn find_in_folder(
-        &mut self,
-        folder: &str,
-        place: Option<std::ops::Range<usize>>,
-    ) -> Vec<String> {
-        let path = self.reader.folder().join(folder);
-        if path.is_dir() {
+    fn fixture_paths(&mut self) -> Vec<String> {
+        let written = self.fixtures;
+        let folder = written.map_or("fixtures", |folder| &folder.value);
+        if self.reader.folder().join(folder).is_dir() {
             return self.json_files(folder);
         }
         let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
         let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
+        let place = written.map(|folder| folder.place.clone());
         self.problems.push(problem.at_known(self.file, place));
         Vec::new()
     }
@@ -227,31 +191,16 @@ impl FixtureLoader<'_> {
         files
     }
 
-    /// Reports banks whose fixture does not exist. A fixture that exists without being matched by a glob is not
-    /// missing.
+    /// Reports banks whose fixture does not exist.
     fn report_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
-        let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
-            Some(FixturePaths::Globs(globs)) => globs
-                .iter()
-                .filter_map(|glob| Pattern::new(&glob.value).ok())
-                .map(|pattern| pattern.base())
-                .collect(),
-            _ => Vec::new(),
-        };
-        let root = self.reader.folder();
-        for (name, path) in banks
+        let orphans = banks
             .iter()
-            .filter(|(name, _)| !names.contains(&name.as_str()))
-        {
-            if !bases
-                .iter()
-                .any(|base| root.join(base).join(format!("{name}.json")).is_file())
-            {
-                let message =
-                    format!("{path} is a bank for the fixture `{name}`, which does not exist");
-                self.problems
-                    .push(Problem::error(message).help(suggest(name, names.iter().copied())));
-            }
+            .filter(|(name, _)| !names.contains(&name.as_str()));
+        for (name, path) in orphans {
+            let message =
+                format!("{path} is a bank for the fixture `{name}`, which does not exist");
+            self.problems
+                .push(Problem::error(message).help(suggest(name, names.iter().copied())));
         }
     }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::file::tables::{self, CacheTable, Declared, FixturePaths, PipelineTable};
-use super::file::{Located, value};
+use super::file::tables::{self, CacheTable, Declared, PipelineTable};
+use super::file::value;
 use super::fixtures::{FixtureChecks, FixtureLoader};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
-use super::sources::{Pattern, SourceReader, out_of_bounds};
+use super::sources::{SourceReader, out_of_bounds};
 use base::guarded::check_tree;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteUrl};
@@ -79,7 +79,7 @@ pub fn project_paths(
         problems,
     };
     let files = fixture_loader.fixture_files();
-    let fixtures = root.join(fixture_folder(written.map(|placed| &placed.value)));
+    let fixtures = root.join(written.map_or("fixtures", |folder| &folder.value));
     let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
     Ok(ProjectPaths {
         folder: root,
@@ -115,17 +115,6 @@ pub(super) fn read_pipeline(
     let declared = tables::read(&file, profile, problems)?;
     confine(&declared, &mut reader, &file, problems);
     Some((reader, file, declared))
-}
-
-fn fixture_folder(paths: Option<&FixturePaths>) -> PathBuf {
-    match paths {
-        Some(FixturePaths::Folder(folder)) => PathBuf::from(folder),
-        Some(FixturePaths::Globs(globs)) => globs
-            .iter()
-            .find_map(|glob| Some(Pattern::new(&glob.value).ok()?.base()))
-            .unwrap_or_default(),
-        None => PathBuf::from("fixtures"),
-    }
 }
 
 /// Results, cache and probes; `COMPEVAL_CACHE` moves the cache. Links and special files in results and cache are
@@ -195,23 +184,11 @@ fn confine(
         .into_iter()
         .map(|(folder, place)| (folder.to_path_buf(), place))
         .collect();
-    match &table.fixtures {
-        Some(Located {
-            value: FixturePaths::Folder(folder),
-            place,
-            ..
-        }) => folders.push((folder.into(), Some(place))),
-        Some(Located {
-            value: FixturePaths::Globs(globs),
-            ..
-        }) => {
-            let bases = globs
-                .iter()
-                .filter_map(|glob| Some((Pattern::new(&glob.value).ok()?.base(), &glob.place)));
-            folders.extend(bases.map(|(base, place)| (base, Some(place))));
-        }
-        None => folders.push(("fixtures".into(), None)),
-    }
+    let fixtures = table.fixtures.as_ref();
+    folders.push((
+        fixtures.map_or("fixtures", |folder| &folder.value).into(),
+        fixtures.map(|folder| &folder.place),
+    ));
     for (folder, place) in folders
         .into_iter()
         .filter(|(folder, _)| reader.is_out_of_bounds(folder))

@@ -253,12 +253,6 @@ impl Pattern {
         }
     }
 
-    /// Everything below `folder` that matches and is not a folder, as relative paths with `/`, sorted. It includes
-    /// dangling links, pipes and unreadable folders: reading them says why they are missing.
-    pub(super) fn entries(&self, folder: &Path) -> Vec<String> {
-        sorted(self.matching(folder, |_| false).into_iter())
-    }
-
     /// The files below `folder` that match, as relative paths with `/`, sorted. `skip` leaves folders out.
     pub(super) fn files(&self, folder: &Path, skip: impl Fn(&Path) -> bool) -> Vec<String> {
         sorted(

@@ -140,27 +140,18 @@ fn a_fixture_that_cannot_be_read_is_named() {
             .success()
     );
     link("somebody@host.1234", ".#harbor");
-    for glob in [false, true] {
-        if glob {
-            project.edit(
-                "pipeline.toml",
-                "[pipeline]",
-                "[pipeline]\nfixtures = [\"fixtures/[a-z]*.json\"]",
-            );
-        }
-        for command in ["check", "plan", "run --label a"] {
-            let ended = project.expect(2, command);
-            ended.says(&[
-                "cannot read the fixture fixtures/moved.json: it is a link to a file that does not exist",
-                "cannot read the fixture fixtures/device.json: it is a pipe, a socket or a device",
-                "cannot read the fixture fixtures/pipe.json: it is a pipe, a socket or a device",
-            ]);
-            assert!(
-                !ended.stderr.contains("#harbor"),
-                "an editor's lock: {}",
-                ended.stderr
-            );
-        }
+    for command in ["check", "plan", "run --label a"] {
+        let ended = project.expect(2, command);
+        ended.says(&[
+            "cannot read the fixture fixtures/moved.json: it is a link to a file that does not exist",
+            "cannot read the fixture fixtures/device.json: it is a pipe, a socket or a device",
+            "cannot read the fixture fixtures/pipe.json: it is a pipe, a socket or a device",
+        ]);
+        assert!(
+            !ended.stderr.contains("#harbor"),
+            "an editor's lock: {}",
+            ended.stderr
+        );
     }
 }
 

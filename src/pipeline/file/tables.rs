@@ -57,8 +57,8 @@ table! {
 table! {
     /// `[pipeline]`
     PipelineTable {
-        /// A folder, or a list of globs. Default: "fixtures".
-        fixtures: FixturePaths,
+        /// The folder of the recorded sessions, NAME.json each. Default: "fixtures".
+        fixtures: String,
         /// The folder of the banks, NAME.probes.json for the fixture NAME. Default: "probes".
         probes: String,
         /// Where result sets are written. Default: "results".
@@ -415,27 +415,6 @@ impl ReadToml for ProtocolName {
             DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
             DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
             _ => reader.mistyped(value, "1, 2 or \"lines\""),
-        }
-    }
-}
-
-/// A folder, or a list of globs.
-#[derive(Clone, Debug)]
-pub(crate) enum FixturePaths {
-    Folder(String),
-    Globs(StringList),
-}
-
-impl ReadToml for FixturePaths {
-    fn schema() -> Value {
-        json!({ "anyOf": [String::schema(), StringList::schema()] })
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<FixturePaths> {
-        match value.get_ref() {
-            DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
-            DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(value, "a folder, or a list of globs"),
         }
     }
 }

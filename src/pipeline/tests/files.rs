@@ -106,32 +106,6 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
     ");
 }
 
-#[test]
-fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
-    let other = FIXTURE.replace("\"tiny\"", "\"other\"");
-    let project = |globs: &str| {
-        Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other)
-    };
-    // The bank of `tiny` is not a stray, though only `other` is chosen: its fixture exists.
-    let opened = project("[\"fixtures/o*.json\"]")
-        .file("probes/other.probes.json", &BANK.replace("tiny", "other"))
-        .opened();
-    assert_eq!(
-        opened
-            .pipeline
-            .fixtures
-            .iter()
-            .map(|f| f.path.as_str())
-            .collect::<Vec<_>>(),
-        ["fixtures/other.json"]
-    );
-    let listed = project("[\"fixtures/o*.json\", \"fixture/*.json\"]").listed();
-    assert_eq!(
-        listed,
-        "pipeline.toml:2:33: no file matches `fixture/*.json`"
-    );
-}
-
 fn program(keys: &str) -> Project {
     let strategy =
         format!("strategy = \"command\"\ncommand = [\"python3\", \"tools/c.py\"]\n{keys}");
