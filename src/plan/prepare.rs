@@ -8,7 +8,7 @@ use crate::action::{
 };
 use crate::answer::{self, AnswerFault, AnswerInput};
 use crate::compress::{self, CompressInput, Strategy};
-use crate::judge::{CriterionId, GroundTruth, JudgeQuestion, JudgeSpec};
+use crate::judge::{GroundTruth, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeIx, Matrix, PLANTED_NEXT, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
@@ -76,8 +76,6 @@ pub enum PrepareError {
     Answer(#[from] AnswerFault),
     #[error("the judge's prompt does not render: line {}: {}", _0.line, _0.message)]
     Judge(#[from] crate::action::TemplateFault),
-    #[error("the rubric has no criterion `{_0}`")]
-    UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
     #[error("the matrix names a coordinate that the pipeline does not have")]
     Coordinate,
@@ -141,12 +139,6 @@ impl<'p> Preparer<'p> {
             .selftest
             .case(&task.case)
             .ok_or(PrepareError::Coordinate)?;
-        if let Some(ids) = &case.criteria {
-            self.pipeline
-                .rubric
-                .named(ids)
-                .map_err(|id| PrepareError::UnknownCriterion(id.clone()))?;
-        }
         let context = case
             .context
             .clone()

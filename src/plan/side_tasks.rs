@@ -95,7 +95,6 @@ pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
 
 fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
     let (settings, spec) = (&pipeline.settings, pipeline.judge(judge));
-    // An id that the rubric does not have is found where the action is prepared.
     let criteria = case.criteria_in(&pipeline.rubric, settings.rubric_scope);
     let truth = case.ground_truth(settings.locale);
     let question = JudgeQuestion::new(

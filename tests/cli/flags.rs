@@ -218,20 +218,6 @@ fn a_command_without_a_project_refuses_flags_that_select_one() {
 }
 
 #[test]
-fn a_plan_for_a_label_says_what_keeps_its_run_from_writing_it() {
-    let project = project();
-    let quiet = project.expect(0, "plan --label sample").stderr;
-    assert!(!quiet.contains("label:"), "{quiet}");
-    project
-        .expect(0, "plan --label sample --focus-topic parsing")
-        .says(&["`sample` are of another design", "--replace"]);
-    project.expect(0, "labels protect sample");
-    project
-        .expect(0, "plan --label sample")
-        .says(&["`sample` are protected"]);
-}
-
-#[test]
 fn the_short_help_of_run_fits_sixty_lines() {
     let short = Project::empty().expect(0, "run -h").stdout;
     assert!(short.lines().count() <= 60, "{short}");

@@ -168,22 +168,9 @@ fn undo(written: &[PathBuf], error: FileError) -> Failure {
 
 /// The flag that leads to the project from the current folder.
 fn place_flag(common: &Common, dir: &Path) -> String {
-    let plain = folder(common).join(dir);
-    let parts: PathBuf = plain
-        .components()
-        .filter(|part| *part != std::path::Component::CurDir)
-        .collect();
-    if parts.as_os_str().is_empty() {
-        return String::new();
-    }
-    let text = parts.display().to_string();
-    let is_plain = text
-        .chars()
-        .all(|c| c.is_alphanumeric() || "/._-+~:\\".contains(c));
-    if is_plain {
-        format!(" -C {text}")
-    } else {
-        format!(" -C {}", shell_word(&text))
+    match shown(&folder(common).join(dir)) {
+        here if here == "." => String::new(),
+        place => format!(" -C {}", shell_word(&place)),
     }
 }
 

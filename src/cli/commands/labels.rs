@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::Subcommand;
 use indexmap::{IndexMap, IndexSet};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::action::Digest;
 use crate::cli::args::Common;
@@ -151,7 +151,7 @@ struct ListedLabel {
     /// Cells that the design has.
     expected: u64,
     /// The scores of each method, in the order of the pipeline.
-    methods: IndexMap<String, StoredMethod>,
+    methods: IndexMap<String, Value>,
     protected: bool,
     /// Judged cells of an incomplete later run; null if there is none.
     incomplete_run: Option<u64>,
@@ -162,32 +162,28 @@ struct ListedLabel {
     measured_with: Digest,
 }
 
-/// The part of `summary.json` that is listed.
-#[derive(Default, Deserialize)]
-struct StoredSummary {
-    methods: IndexMap<String, StoredMethod>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct StoredMethod {
-    overall: StoredLevel,
-    dimensions: IndexMap<String, StoredLevel>,
-}
-
-/// A score with its 95% interval over fixtures; null where nothing was measured.
-#[derive(Clone, Copy, Deserialize, Serialize)]
-struct StoredLevel {
-    median: Option<f64>,
-    ci95: Option<[f64; 2]>,
+/// What `summary.json` says of the scores of each method; nothing where it cannot be read.
+fn scores_in(folder: &ResultsFolder) -> IndexMap<String, Value> {
+    let summary = read_text(&folder.file(names::SUMMARY)).ok();
+    let summary = summary.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let methods = summary
+        .as_ref()
+        .and_then(|summary| summary["methods"].as_object());
+    let methods = methods.into_iter().flatten().map(|(name, method)| {
+        let level = |level: &Value| json!({ "median": level["median"], "ci95": level["ci95"] });
+        let dimensions = method["dimensions"].as_object().into_iter().flatten();
+        let dimensions: IndexMap<&String, Value> = dimensions
+            .map(|(dimension, found)| (dimension, level(found)))
+            .collect();
+        let scores = json!({ "overall": level(&method["overall"]), "dimensions": dimensions });
+        (name.clone(), scores)
+    });
+    methods.collect()
 }
 
 impl ListedLabel {
     fn new(folder: &ResultsFolder, manifest: Manifest) -> ListedLabel {
         let design = &manifest.design;
-        let summary = read_text(&folder.file(names::SUMMARY)).ok();
-        let summary: StoredSummary = summary
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default();
         ListedLabel {
             label: folder.label(),
             design: Digest::of_json(design).short(),
@@ -200,7 +196,7 @@ impl ListedLabel {
                 .iter()
                 .map(|method| design.cells_of(method))
                 .sum(),
-            methods: summary.methods,
+            methods: scores_in(folder),
             protected: folder.is_protected(),
             incomplete_run: incomplete_beside(folder)
                 .map(|beside| beside.row_count().unwrap_or_default()),
@@ -216,7 +212,7 @@ impl ListedLabel {
     fn has_scores(&self) -> bool {
         self.methods
             .values()
-            .any(|method| method.overall.median.is_some())
+            .any(|method| method["overall"]["median"].is_number())
     }
 
     fn cells(&self, methods: &IndexSet<&str>) -> Vec<String> {
@@ -256,15 +252,16 @@ impl ListedLabel {
 }
 
 /// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
-fn score(method: Option<&StoredMethod>) -> String {
-    let Some((value, ci95)) =
-        method.and_then(|method| Some((method.overall.median?, method.overall.ci95)))
-    else {
+fn score(method: Option<&Value>) -> String {
+    let overall = method.map(|method| &method["overall"]);
+    let Some(value) = overall.and_then(|overall| overall["median"].as_f64()) else {
         return "–".to_owned();
     };
-    let interval = ci95
-        .map(|[low, high]| format!(" [{low:.2}, {high:.2}]"))
-        .unwrap_or_default();
+    let end = |at: usize| overall.and_then(|overall| overall["ci95"][at].as_f64());
+    let interval = end(0).zip(end(1));
+    let interval = interval.map_or(String::new(), |(low, high)| {
+        format!(" [{low:.2}, {high:.2}]")
+    });
     format!("{value:.2}{interval}")
 }
 
