@@ -14,6 +14,7 @@ use crate::cli::format::{age, count, duration, left, money, short_tokens, size, 
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
+use crate::pipeline::list;
 use base::units::{Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -301,6 +302,15 @@ impl CacheFilter {
         };
         self.stage.is_none_or(|stage| Some(stage) == record.stage())
             && self.older_than.is_none_or(is_old)
+    }
+
+    /// That no entry meets the conditions, with the names that were required.
+    pub(super) fn refusal(&self) -> String {
+        let names = [&self.method, &self.fixture].into_iter().flatten();
+        match list(names.map(String::as_str)) {
+            none if none.is_empty() => "No entry matches.".to_owned(),
+            names => format!("No entry matches {names}."),
+        }
     }
 
     /// Whether an entry has the required names.

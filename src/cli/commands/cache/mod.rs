@@ -189,7 +189,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     }
     console.note(&match (totals.entries, snapshot.is_empty()) {
         (0, true) => "The cache is empty; `compeval run` fills it.".to_owned(),
-        (0, false) => "No entry matches.".to_owned(),
+        (0, false) => args.refusal(),
         _ => format!(
             "{totals}; the cache takes {} on disk",
             size(disk_bytes(cache))
