@@ -302,7 +302,6 @@ mod tests {
             template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES)
                 .expect("compiles"),
             prompt_path: None,
-            truncated_replies: Default::default(),
             recovery: None,
         }
     }

@@ -16,7 +16,7 @@ use super::model::SourceFile;
 use super::model::TailMode;
 use super::problem::{Problem, Problems, suggest};
 use super::strategies::{Preset, StrategyKind};
-use crate::answer::{SearchProtocol, TruncatedReplies};
+use crate::answer::SearchProtocol;
 use crate::compress::PromptPlacement;
 use crate::judge::Scope;
 use base::locale::Locale;
@@ -343,8 +343,7 @@ words!(
     RemoteMode,
     Scope,
     SearchProtocol,
-    TailMode,
-    TruncatedReplies
+    TailMode
 );
 
 impl Word for Locale {

@@ -40,7 +40,6 @@ pub(super) fn answerers(
         let built_in = answer::built_in(context.locale);
         let name = &table.value.name;
         let read = named_model(context, name, &asking, variables, built_in, &mut taken);
-        let truncated_replies = value(&table.value.truncated_replies).unwrap_or_default();
         if let Some((name, model, (template, prompt_path))) = read {
             let recovery = table
                 .value
@@ -53,7 +52,6 @@ pub(super) fn answerers(
                 model,
                 template,
                 prompt_path,
-                truncated_replies,
                 recovery: None,
             };
             open.extend(recovery.map(|recovery| Answerer {

@@ -197,7 +197,7 @@ impl<'p> Frontier<'p> {
                 self.resolve_context(task, context);
                 MatrixCounts::default()
             }
-            TaskOutcome::Unresolved | TaskOutcome::Searched(_) | TaskOutcome::Rejected => {
+            TaskOutcome::Unresolved | TaskOutcome::Searched(_) => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
@@ -275,7 +275,6 @@ impl<'p> Frontier<'p> {
                 }));
                 return MatrixCounts::default();
             }
-            TaskOutcome::Rejected => return MatrixCounts::default(),
             TaskOutcome::Unresolved => {
                 return MatrixCounts {
                     judge: judgements.count() as u64,

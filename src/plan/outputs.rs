@@ -414,11 +414,6 @@ impl Output {
         }
     }
 
-    /// Whether it is an answer that the token limit cut off.
-    pub fn is_truncated(&self) -> bool {
-        matches!(self, Output::Answer(answer) if answer.truncated)
-    }
-
     /// What a program says it used; models say it in their replies.
     pub fn usage(&self) -> Option<ProgramUsage> {
         match self {

@@ -1,5 +1,4 @@
-//! What follows from an output: an answer goes to its judges, unless it was cut off and must not be graded; a step that
-//! asks for searches goes on with what they return. Only this file runs the built-in search, for everything that walks the
+//! What follows from an output: an answer goes to its judges; a step that asks for searches goes on with what they return. Only this file runs the built-in search, for everything that walks the
 //! matrix. It also finds all that a pipeline reaches.
 
 use std::collections::HashSet;
@@ -13,7 +12,7 @@ use super::status::look_up;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
 use crate::action::{ActionKey, Stage};
-use crate::answer::{Answerer, Excerpt, Exchange, Recovery, TruncatedReplies};
+use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::entries::{EntryRecord, Refresh};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::search::excerpt;
@@ -34,7 +33,7 @@ pub fn cached_outcome<L: Lookup>(
 }
 
 /// What follows from the output of a task. `output` is that output if it was just read; otherwise it is read, but only
-/// if the answerer may search or fails truncated answers.
+/// if the answerer may search.
 ///
 /// # Errors
 /// An output, or the context of the answer, that the cache does not have any more.
@@ -48,15 +47,9 @@ pub fn follow<L: Lookup>(
     let Task::Answer(answer) = task else {
         return Ok(TaskOutcome::Resolved(resolved));
     };
-    let Answerer {
-        recovery,
-        truncated_replies,
-        ..
-    } = preparer.pipeline().answerer(answer.cell.answerer);
-    let fails_truncated = *truncated_replies == TruncatedReplies::Fail;
-    if recovery.is_none() && !fails_truncated {
+    let Some(recovery) = answer.recovery(preparer.pipeline()) else {
         return Ok(TaskOutcome::Resolved(resolved));
-    }
+    };
     let read;
     let output = match output {
         Some(output) => output,
@@ -64,12 +57,6 @@ pub fn follow<L: Lookup>(
             read = read_entry(lookup, preparer, task, resolved.key)?;
             &read
         }
-    };
-    if fails_truncated && output.is_truncated() {
-        return Ok(TaskOutcome::Rejected);
-    }
-    let Some(recovery) = recovery else {
-        return Ok(TaskOutcome::Resolved(resolved));
     };
     let exchange = match output {
         Output::Search(request) => {

@@ -322,8 +322,6 @@ pub enum TaskOutcome {
     Resolved(Resolved),
     /// A step of an open-book answer asked for searches, or made one: the next step follows.
     Searched(Rc<Exchange>),
-    /// The token limit cut an answer off, and its answerer says that such answers fail: no run grades it.
-    Rejected,
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,
 }

@@ -142,7 +142,7 @@ pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translati
     unqualified.chain(narrow).collect()
 }
 
-/// The share of truncated answers of each answerer's methods, and how they were treated.
+/// The share of truncated answers of each answerer's methods.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
     let notes = design.answerers.iter().filter_map(|answerer| {
         let methods = summary
@@ -153,13 +153,8 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
             let part = method.truncated_share.filter(|share| *share > 0.0);
             part.map(|part| format!("{name} {}", share(Some(part))))
         });
-        let treatment = if answerer.fails_truncated() {
-            tr.truncated_failed
-        } else {
-            tr.truncated_graded
-        };
         let shares = joined(shares, ", ")?;
-        Some(fill(tr.truncated_replies, &[&shares, &treatment]))
+        Some(fill(tr.truncated_replies, &[&shares]))
     });
     notes.collect()
 }

@@ -155,10 +155,8 @@ texts! {
         "{} probes that not all methods have are left out of the tables.",
         "{} 个问题并非所有方法都有，未计入表格。";
     truncated_replies:
-        "truncated: {} of the answers were cut off by the token limit ({}).",
-        "截断：{} 的答案被输出长度上限截断（{}）。";
-    truncated_graded: "graded as they are", "按原样评分";
-    truncated_failed: "their cells failed", "其单元失败";
+        "truncated: {} of the answers were cut off by the token limit (graded as they are).",
+        "截断：{} 的答案被输出长度上限截断（按原样评分）。";
     one_probe:
         "one probe: every figure is that of a single question, so methods are not compared. Use 8 to 12 per session.",
         "只有一个问题：每个数字都只反映这一个问题，因此不比较各方法。通常每个会话 8 至 12 个。";

@@ -26,7 +26,6 @@ pub(crate) fn model_info(name: &str, model: &str) -> ModelInfo {
         prompt: Some(Digest::hash("prompt")),
         prompt_path: None,
         lexical: model == "lexical",
-        truncated_replies: None,
         recovery: None,
     }
 }

@@ -18,7 +18,7 @@ use crate::plan::{
     self, Action, CachedOutput, FailedAction, Frontier, Output, OutputUnavailable, PrepareError,
     Resolved, SelftestTask, Task, TaskOutcome, follow,
 };
-use models::{ErrorClass, Lane, ReadFault};
+use models::{ErrorClass, Lane};
 use store::cache::Record;
 
 /// What a task needs next.
@@ -456,9 +456,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             resolved,
             output.as_ref(),
         ) {
-            Ok(TaskOutcome::Rejected) => {
-                return self.fail_cell(task, &self.truncation(task, resolved.key), stats);
-            }
             Ok(outcome) => outcome,
             Err(error) => {
                 return self.fail_cell(task, &self.unreadable(task, resolved.key, &error), stats);
@@ -497,17 +494,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             })?;
         }
         Ok(())
-    }
-
-    /// The failure of a cell whose answer was cut off. The answer stays in the cache: with another setting it is graded,
-    /// and no request is sent.
-    fn truncation(&self, task: &Task, key: ActionKey) -> FailedAction {
-        let hint = "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies";
-        let failure = self.failure(task, key, ReadFault::Truncated.to_string(), hint);
-        FailedAction {
-            class: Some(ErrorClass::Truncated),
-            ..failure
-        }
     }
 
     /// The failure of a cell whose cached output cannot be read.

@@ -1,5 +1,4 @@
-//! Answers that the token limit cut off are graded or fail as the answerer's settings say, are counted, and are never
-//! the only reason of a verdict.
+//! Answers that the token limit cut off are graded and counted, and are never the only reason of a verdict.
 
 #![cfg(unix)]
 
@@ -7,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::brain::{self, Wanted};
 use super::gate::{compared, lose, sessions};
-use super::kills::damage;
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 
@@ -32,7 +30,7 @@ fn truncated_rows(project: &Project, label: &str) -> Vec<Value> {
 }
 
 #[test]
-fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
+fn truncated_answers_are_graded_and_counted() {
     let server = Server::start();
     let project = Project::new(&server);
     cut_off(&server, QUESTION, "It was raised because the upstream");
@@ -51,10 +49,6 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
             .unwrap()
     };
     assert!((share(&summary) - 1.0 / 7.0).abs() < 1e-9, "{summary}");
-    assert_eq!(
-        project.result("graded", "manifest.json")["design"]["answerers"][0]["truncated_replies"],
-        "grade"
-    );
     for text in [
         ended.stdout,
         project.read("results/graded/report.md"),
@@ -75,131 +69,20 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
         "{}",
         shown.stdout
     );
-
-    // With the other setting the same answers fail, from the cache; nothing has to be sent.
-    server.forget();
-    project.edit(
-        "pipeline.toml",
-        "name   = \"agent\"",
-        "name   = \"agent\"\ntruncated_replies = \"fail\"",
-    );
-    let plan = project.expect(0, "plan --runs 1 --json").json();
-    assert_eq!(
-        (
-            &plan["stages"]["answer"]["stale"],
-            &plan["stages"]["judge"]["stale"]
-        ),
-        (&json!(0), &json!(0))
-    );
-    assert_eq!(plan["stages"]["judge"]["blocked"], 0);
-    project.expect(5, "run --all --label failed --runs 1");
-    assert_eq!(
-        (
-            project.rows("failed").len(),
-            truncated_rows(&project, "failed").len()
-        ),
-        (5 * 6, 0)
-    );
-    let failures = project.result("failed", "manifest.json")["failures"]
-        .as_array()
-        .unwrap()
-        .clone();
-    assert_eq!(failures.len(), 5, "{failures:?}");
-    assert!(
-        failures
-            .iter()
-            .all(|failure| failure["class"] == "truncated"),
-        "{failures:?}"
-    );
-    assert!((share(&project.result("failed", "summary.json")) - 1.0 / 7.0).abs() < 1e-9);
-    assert!(
-        project
-            .read("results/failed/report.md")
-            .contains("their cells failed")
-    );
-
-    // The two cannot be compared.
-    for flags in ["", "--only-common"] {
-        project
-            .expect(2, &format!("compare --all failed graded {flags}"))
-            .says(&["truncated_replies", "fail against grade"]);
-    }
-    project.edit(
-        "pipeline.toml",
-        "truncated_replies = \"fail\"",
-        "truncated_replies = \"grade\"",
-    );
-    project.expect(0, "run --all --label again --runs 1");
-    assert_eq!(project.rows("again"), rows);
-    assert_eq!(server.count(), 0, "the setting asks nobody");
-    project.edit(
-        "pipeline.toml",
-        "truncated_replies = \"grade\"",
-        "truncated_replies = \"keep\"",
-    );
-    project
-        .expect(2, "check")
-        .says(&["unknown truncated_replies `keep`"]);
 }
 
 #[test]
-fn an_answer_that_fails_because_it_was_cut_off_leaves_nothing_to_run() {
+fn an_answer_that_was_cut_off_before_it_began_fails() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "name   = \"agent\"",
-        "name   = \"agent\"\ntruncated_replies = \"fail\"",
-    );
-    cut_off(&server, QUESTION, "It was raised because the upstream");
-    project.expect(5, "run --all --label a");
-    let pruned = project.expect(0, "cache prune --unreachable --dry-run");
+    cut_off(&server, QUESTION, "<think>The retry limit");
+    project.expect(5, "run --all --label a --runs 1 --methods full,nothing");
+    assert_eq!(project.rows("a").len(), 2 * 6);
+    let share = &project.result("a", "summary.json")["methods"]["full"]["truncated_share"];
     assert!(
-        !pruned.stderr.contains("have no readable output"),
-        "no run grades it: {}",
-        pruned.stderr
+        (share.as_f64().unwrap() - 1.0 / 7.0).abs() < 1e-9,
+        "{share}"
     );
-}
-
-#[test]
-fn an_answer_that_cannot_be_read_is_stale_to_a_plan_and_is_made_again() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "name   = \"agent\"",
-        "name   = \"agent\"\ntruncated_replies = \"fail\"",
-    );
-    project.expect(0, "run --label a --runs 1 --methods full");
-    damage(
-        &project,
-        project.rows("a")[0]["keys"]["answer"].as_str().unwrap(),
-    );
-    let plan = project
-        .expect(0, "plan --runs 1 --methods full --json")
-        .json();
-    assert_eq!(plan["stages"]["answer"]["stale"], 1, "{plan}");
-    server.forget();
-    project.expect(0, "run --label a --runs 1 --methods full");
-    assert_eq!(server.counts().get(&Wanted::Answer), Some(&1));
-}
-
-#[test]
-fn an_answer_that_was_cut_off_before_it_began_fails_in_either_case() {
-    for setting in ["grade", "fail"] {
-        let server = Server::start();
-        let project = Project::new(&server);
-        let table = format!("name   = \"agent\"\ntruncated_replies = \"{setting}\"");
-        project.edit("pipeline.toml", "name   = \"agent\"", &table);
-        cut_off(&server, QUESTION, "<think>The retry limit");
-        project.expect(5, "run --all --label a --runs 1 --methods full,nothing");
-        assert_eq!(project.rows("a").len(), 2 * 6, "{setting}");
-        let share = &project.result("a", "summary.json")["methods"]["full"]["truncated_share"];
-        assert!(
-            (share.as_f64().unwrap() - 1.0 / 7.0).abs() < 1e-9,
-            "{setting}: {share}"
-        );
-    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
     DeTable, DeValue, Key, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned,
     StringList, TableArray, TomlReader, Word, described, merge, parse, ranged, suggest,
 };
-use crate::answer::{SearchProtocol, TruncatedReplies};
+use crate::answer::SearchProtocol;
 use crate::compress::{PromptPlacement, Tail};
 use crate::judge::Scope;
 use crate::pipeline::TailMode;
@@ -226,8 +226,6 @@ table! {
     AnswerTable by name {
         /// Its name in results.
         name: String,
-        /// What happens to an answer that the token limit cut off. Default: "grade".
-        truncated_replies: TruncatedReplies,
         /// Answers each question a second time, with a search in what the context replaced.
         recovery: RecoveryTable,
     } with { ask: ModelKeys }

@@ -212,10 +212,7 @@ fn what_the_schema_of_the_pipeline_refuses_the_reader_refuses() {
             "strategy = \"full\"",
             "strategy = \"command\"\ncommand = \"sh x\"\ninputs = []",
         ),
-        (
-            "name = \"agent\"\n",
-            "name = \"agent\"\ntruncated_replies = \"drop\"\n",
-        ),
+        ("name = \"agent\"\n", "name = \"agent\"\nlane = \"fast\"\n"),
         ("name = \"judge\"\n", "name = \"judge\"\nattempt = 1\n"),
     ];
     for (from, to) in faults {

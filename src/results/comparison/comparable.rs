@@ -197,9 +197,7 @@ fn compare_grading(
     ];
     let settings = settings.into_iter().filter(|(differs, _)| *differs);
     let all = settings.map(|(_, what)| what.to_owned()).chain(judges);
-    let all = all
-        .chain(compare_answerers(pairs))
-        .chain(compare_truncated_replies(pairs));
+    let all = all.chain(compare_answerers(pairs));
     all.map(Incompatibility::new).collect()
 }
 
@@ -273,20 +271,6 @@ fn compare_answerers(pairs: &[VariantPair<'_>]) -> BTreeSet<String> {
         format!("the answerer ({})", versus(own, other))
     });
     lines.collect()
-}
-
-/// Answerers of which one fails what the other grades, even if the user named both methods.
-fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<String> {
-    let mut both = pairs.iter().filter_map(|pair| {
-        Some((
-            pair.a.answerer?.truncated_replies?,
-            pair.b.answerer?.truncated_replies?,
-        ))
-    });
-    let (own, other) = both.find(|(own, other)| own != other)?;
-    Some(format!(
-        "what is done with truncated answers (`truncated_replies`: {own} against {other})"
-    ))
 }
 
 fn model_names(asked: &[ModelInfo]) -> String {

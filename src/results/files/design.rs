@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::action::{BuiltInStrategy, Digest};
-use crate::answer::{Recovery, TruncatedReplies};
+use crate::answer::Recovery;
 use crate::compress::{Method, Strategy};
 use crate::judge::{Criterion, Scope};
 use crate::pipeline::{
@@ -99,9 +99,6 @@ pub struct ModelInfo {
     pub prompt_path: Option<String>,
     /// The built-in rules answer in place of a model: every report says so.
     pub lexical: bool,
-    /// What is done with an answerer's replies that the token limit cut off; `None` for other models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated_replies: Option<TruncatedReplies>,
     /// How an answerer may search in its second answers ([`Recovery::settings`]); `None` if it may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Value>,
@@ -156,7 +153,6 @@ impl Design {
             (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
-                    truncated_replies: Some(a.truncated_replies),
                     ..ModelInfo::new(
                         &a.name.0,
                         &a.model,
@@ -396,14 +392,8 @@ impl ModelInfo {
             prompt: prompt.map(Digest::hash),
             prompt_path,
             lexical: !model.is_asked(),
-            truncated_replies: None,
             recovery: None,
         }
-    }
-
-    /// Whether cells fail if the token limit cuts off their answers.
-    pub fn fails_truncated(&self) -> bool {
-        self.truncated_replies == Some(TruncatedReplies::Fail)
     }
 
     /// Whether both are the same for a comparison: in model, settings and prompt, not in name and endpoint.

@@ -417,7 +417,6 @@ fn asked(name: &str, injection: &str) -> ModelInfo {
         prompt: None,
         prompt_path: None,
         lexical: false,
-        truncated_replies: None,
         recovery: None,
     }
 }
