@@ -8,7 +8,6 @@ mod findings;
 mod format;
 mod interrupts;
 mod project;
-mod remote;
 mod screen;
 mod terminal;
 mod usage;

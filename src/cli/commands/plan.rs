@@ -11,9 +11,9 @@ use crate::cli::args::{Common, PartArgs, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, left, right, short};
 use crate::cli::project::{
-    PREVIOUS, ProjectOptions, baseline_of, label_of, open_project, open_snapshot, selection_of,
+    PREVIOUS, ProjectOptions, RemoteArgs, baseline_of, label_of, open_project, open_snapshot,
+    selection_of,
 };
-use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::{access_line, part_line};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};

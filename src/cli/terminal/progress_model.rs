@@ -1,8 +1,8 @@
 //! The state of a run in progress and the text that describes it: stages, cost, time left, what it waits for.
 //! Pure: the caller passes the time, and nothing is printed.
 //!
-//! The rate and the time left that indicatif computes do not fit: they are of one bar, while a run has a bar a stage,
-//! and cells from the cache count in them as work, so that a run that begins with many of them seems to be over at once.
+//! The rate and the time left that indicatif computes do not fit: cells from the cache count in them as work, so that a
+//! run that begins with many of them seems to be over at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

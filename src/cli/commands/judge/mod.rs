@@ -14,8 +14,7 @@ use serde_json::json;
 
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::project::{ProjectOptions, given, open_project};
-use crate::cli::remote::RemoteArgs;
+use crate::cli::project::{ProjectOptions, RemoteArgs, given, open_project};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::Console;
 use crate::judge::{

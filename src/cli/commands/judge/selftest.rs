@@ -10,8 +10,9 @@ use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message};
 use crate::cli::format::{cost, count, dimension_name, number};
-use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices};
-use crate::cli::remote::RemoteArgs;
+use crate::cli::project::{
+    ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
+};
 use crate::cli::screen::RunLog;
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};

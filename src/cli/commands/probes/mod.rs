@@ -11,10 +11,9 @@ use tokio::sync::watch;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{
-    ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of,
-    require_fixtures,
+    ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
+    project_paths_of, require_fixtures,
 };
-use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
 use crate::evaluation::{

@@ -9,9 +9,8 @@ use crate::cli::args::{
 };
 use crate::cli::failure::Failure;
 use crate::cli::project::{
-    PREVIOUS, ProjectOptions, baseline_of, label_of, limits_of, open_request,
+    PREVIOUS, ProjectOptions, RemoteArgs, baseline_of, label_of, limits_of, open_request,
 };
-use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, Request};
