@@ -13,10 +13,8 @@ mod terminal;
 mod usage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
+use clap::Parser;
 
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
@@ -33,14 +31,8 @@ pub fn main() -> u8 {
         return code;
     }
     use_supervisor();
-    if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
-        return introduce();
-    }
-    let cli = match parse() {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
-            return without_command(&error);
-        }
         Err(error) => return usage::refuse(&error),
     };
     choose_language(&cli.common);
@@ -61,11 +53,6 @@ pub fn main() -> u8 {
     }
 }
 
-/// Parses the arguments of this process.
-fn parse() -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&Cli::command().try_get_matches_from(std::env::args_os())?)
-}
-
 /// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
 fn choose_language(common: &Common) {
     if let Some(locale) = common.locale {
@@ -78,39 +65,6 @@ fn choose_language(common: &Common) {
     if let Some(locale) = text.as_deref().and_then(declared_locale) {
         locale.set_of_project();
     }
-}
-
-/// What to print for global flags without a command: the introduction where the folder has no project, else clap's error.
-fn without_command(error: &clap::Error) -> u8 {
-    let mut program = Cli::command().ignore_errors(true);
-    program.build();
-    let matches = program.try_get_matches_from_mut(std::env::args_os());
-    let matches = matches
-        .ok()
-        .filter(|matches| matches.subcommand_name().is_none());
-    let common = matches
-        .as_ref()
-        .and_then(|matches| Common::from_arg_matches(matches).ok());
-    // A file or a folder that is not there is a mistake of the user, and says nothing of a project.
-    let common =
-        common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
-    if let Some(common) = common.filter(|common| find_pipeline(&folder(common), None).is_err()) {
-        choose_language(&common);
-        return introduce();
-    }
-    usage::refuse(error)
-}
-
-/// Prints an introduction, for `compeval` without a command where there is no project yet.
-fn introduce() -> u8 {
-    Console::plain().print(
-        "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
-         There is no project here. Try:\n\n  \
-         compeval init   write a sample project that runs offline\n  \
-         compeval run    run it and print the scores\n\n\
-         `compeval --help` lists all commands.",
-    );
-    Exit::Done.code()
 }
 
 /// Logs to standard error: `-v` logs what the program does, `-vv` every request.

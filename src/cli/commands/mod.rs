@@ -48,6 +48,8 @@ use guard::GuardArgs;
 #[command(
     name = "compeval",
     version,
+    arg_required_else_help = true,
+    after_help = "Start: compeval run --sample    a sample project, without a key or a network",
     max_term_width = 100,
     propagate_version = true
 )]
