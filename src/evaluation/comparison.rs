@@ -24,14 +24,16 @@ use base::files::FileError;
 use base::say;
 use store::cache::Lookup;
 
-/// Two result sets that were compared: the judged one first, then the baseline.
-pub struct ComparedSets {
-    pub sets: [(ResultsFolder, ResultSet); 2],
+/// A judged side that was compared with its baseline.
+pub struct Compared {
     pub comparison: Comparison,
+    /// The folder of the baseline.
+    pub folder: ResultsFolder,
+    pub baseline: ResultSet,
 }
 
-/// Reads both sides of a comparison and compares them. A side is `LABEL`, `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the
-/// path of a results folder.
+/// Reads both sides of a comparison and compares them: the judged one comes with its folder. A side is `LABEL`,
+/// `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the path of a results folder.
 ///
 /// # Errors
 /// A side cannot be read, or the two do not measure the same.
@@ -41,56 +43,65 @@ pub fn compare_sides(
     b: &str,
     scope: ComparisonScope,
     lines: FindTextEdit<'_>,
-) -> Result<ComparedSets, EvaluationError> {
-    let (a_folder, a_method) = open_side_in(pipeline, a)?;
-    let a = ResultSet::read(&a_folder)?;
-    let (b_folder, b_method) = open_side_in(pipeline, b)?;
-    let b = ResultSet::read(&b_folder)?;
-    let (judged, baseline) = (
-        Side {
-            set: &a,
-            method: a_method.as_deref(),
-        },
-        Side {
-            set: &b,
-            method: b_method.as_deref(),
-        },
-    );
-    let comparison = compare_in(pipeline, judged, baseline, &b_folder, scope, lines)?;
-    Ok(ComparedSets {
-        sets: [(a_folder, a), (b_folder, b)],
-        comparison,
-    })
+) -> Result<(ResultsFolder, ResultSet, Compared), EvaluationError> {
+    let (folder, method) = open_side_in(pipeline, a)?;
+    let set = ResultSet::read(&folder)?;
+    let judged = Side {
+        set: &set,
+        method: method.as_deref(),
+    };
+    let compared = compare_with(pipeline, judged, b, scope, lines)?;
+    Ok((folder, set, compared))
 }
 
-/// Compares two sides; `folder` is that of the baseline. The verdicts are corrected by the regradings of the judged side.
-fn compare_in(
+/// The comparison with the baseline of the run; `None` if the run has no baseline.
+///
+/// # Errors
+/// The baseline cannot be read, or does not measure the same.
+pub fn compared_to_baseline<C: Lookup>(
+    pipeline: &Pipeline,
+    set: &ResultSet,
+    cache: &C,
+) -> Result<Option<Compared>, EvaluationError> {
+    let judged = Side { set, method: None };
+    let (lines, scope) = (text_edits_in(Some(cache)), set.manifest.compared_scope);
+    let baseline = set.manifest.compared_to.as_ref();
+    baseline
+        .map(|baseline| compare_with(pipeline, judged, baseline, scope, &lines))
+        .transpose()
+}
+
+/// Compares a side with its baseline. The verdicts are corrected by the regradings of the judged side.
+fn compare_with(
     pipeline: &Pipeline,
     judged: Side<'_>,
-    baseline: Side<'_>,
-    folder: &ResultsFolder,
+    baseline: &str,
     scope: ComparisonScope,
     lines: FindTextEdit<'_>,
-) -> Result<Comparison, EvaluationError> {
-    let (manifest, other) = (&judged.set.manifest, &baseline.set.manifest);
-    let comparison = compare(judged, baseline, scope, lines)?;
-    if manifest.started == other.started && manifest.label == other.label {
-        return Ok(comparison);
+) -> Result<Compared, EvaluationError> {
+    let (folder, method) = open_side_in(pipeline, baseline)?;
+    let baseline = ResultSet::read(&folder)?;
+    let side = Side {
+        set: &baseline,
+        method: method.as_deref(),
+    };
+    let (manifest, other) = (&judged.set.manifest, &baseline.manifest);
+    let mut comparison = compare(judged, side, scope, lines)?;
+    if manifest.started != other.started || manifest.label != other.label {
+        let none = Regradings::default();
+        let regradings = match manifest.regradings.baseline == other.started {
+            true => &manifest.regradings,
+            false => &none,
+        };
+        if manifest.design.judges.iter().any(|judge| !judge.lexical) {
+            comparison = comparison.with_regradings(regradings);
+        }
+        comparison.labels = compared_labels(pipeline, &folder, &manifest.label)?;
     }
-    let none = Regradings::default();
-    let regradings = if manifest.regradings.baseline == other.started {
-        &manifest.regradings
-    } else {
-        &none
-    };
-    let comparison = if manifest.design.judges.iter().all(|judge| judge.lexical) {
-        comparison
-    } else {
-        comparison.with_regradings(regradings)
-    };
-    Ok(Comparison {
-        labels: compared_labels(pipeline, folder, &manifest.label)?,
-        ..comparison
+    Ok(Compared {
+        comparison,
+        folder,
+        baseline,
     })
 }
 
@@ -181,43 +192,6 @@ pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) ->
     }
 }
 
-/// A run that was compared with its baseline.
-pub struct ComparedRun {
-    pub comparison: Comparison,
-    /// The folder of the baseline.
-    pub folder: ResultsFolder,
-    pub baseline: ResultSet,
-}
-
-/// The comparison with the baseline of the run; `None` if the run has no baseline.
-///
-/// # Errors
-/// The baseline cannot be read, or does not measure the same.
-pub fn compared_to_baseline<C: Lookup>(
-    pipeline: &Pipeline,
-    set: &ResultSet,
-    cache: &C,
-) -> Result<Option<ComparedRun>, EvaluationError> {
-    let Some(baseline) = &set.manifest.compared_to else {
-        return Ok(None);
-    };
-    let (folder, method) = open_side_in(pipeline, baseline)?;
-    let other = ResultSet::read(&folder)?;
-    let baseline = Side {
-        set: &other,
-        method: method.as_deref(),
-    };
-    let judged = Side { set, method: None };
-    let scope = set.manifest.compared_scope;
-    let lines = text_edits_in(Some(cache));
-    let comparison = compare_in(pipeline, judged, baseline, &folder, scope, &lines)?;
-    Ok(Some(ComparedRun {
-        comparison,
-        folder,
-        baseline: other,
-    }))
-}
-
 /// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.
 pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> TextEdit {
     move |path, before, after| match cache
@@ -249,7 +223,8 @@ struct PageSide<'a> {
 
 impl<'a> PageSide<'a> {
     fn read(
-        (folder, set): &'a (ResultsFolder, ResultSet),
+        folder: &ResultsFolder,
+        set: &'a ResultSet,
         label: String,
         methods: IndexSet<String>,
         comparison: &Comparison,
@@ -309,25 +284,27 @@ fn variant(design: &Design, row: &Row) -> String {
 /// Rows cannot be read, or there are too many.
 pub fn comparison_page<C: Lookup>(
     pipeline: &Pipeline,
-    ComparedSets {
-        sets: [judged, baseline],
+    (judged_folder, judged): (&ResultsFolder, &ResultSet),
+    Compared {
         comparison,
-    }: &ComparedSets,
+        folder,
+        baseline,
+    }: &Compared,
     summary: &Summary,
     cache: Option<&C>,
 ) -> Result<String, EvaluationError> {
     let methods = comparison.methods.iter();
     let pairs = methods.map(|(name, method)| (name.clone(), method.against.clone()));
     let (methods, others): (IndexSet<String>, IndexSet<String>) = pairs.unzip();
-    let [label, against] = [&judged.1, &baseline.1].map(|set| set.manifest.label.clone());
+    let [label, against] = [judged, baseline].map(|set| set.manifest.label.clone());
     let against = if label == against {
         say!("{against} (baseline)", "{against}（基线）")
     } else {
         against
     };
     let sides = [
-        PageSide::read(judged, label, methods, comparison)?,
-        PageSide::read(baseline, against, others, comparison)?,
+        PageSide::read(judged_folder, judged, label, methods, comparison)?,
+        PageSide::read(folder, baseline, against, others, comparison)?,
     ];
     let [judged, baseline] = &sides;
     let design = judged.set.design();

@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use super::error::EvaluationError;
 use super::event::{Event, Listening, ProgressSnapshot, Started};
 use super::project::{runtime, stage_models};
-use super::rows::{Forwarder, Recorder, RowMaker};
+use super::rows::{Recorder, RowMaker};
 use crate::action::StageName;
-use crate::entries::{Journal, Refresh};
+use crate::entries::Journal;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
 use crate::results::ResultsFolder;
 use crate::scheduler::{
-    BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
+    Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
 use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
 use store::cache::Store;
@@ -27,14 +27,7 @@ use store::remote::SharedCache;
 #[derive(Default)]
 pub struct EngineOptions {
     pub budget: Arc<Budget>,
-    pub offline: bool,
-    pub allow_weak_judge: bool,
-    pub refresh: Refresh,
-    /// The number of actions in progress at once; `None` is the number that the providers allow.
-    pub jobs: Option<usize>,
-    /// Tests the judges and does not run the matrix.
-    pub selftests_only: bool,
-    pub batches: BatchOptions,
+    pub run: SchedulerOptions,
     /// Where outputs are searched that are not in the cache, and where new outputs are put.
     pub shared: Option<SharedCache>,
     /// Whether to report the hosts and programs that the project uses, unless they were reported before.
@@ -53,17 +46,6 @@ impl EngineOptions {
         self.stop
             .as_ref()
             .is_some_and(|stop| *stop.borrow() != StopRequest::No)
-    }
-
-    fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
-        SchedulerOptions {
-            jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),
-            offline: self.offline,
-            refresh,
-            allow_weak_judge: self.allow_weak_judge,
-            without_cells: self.selftests_only,
-            batches: self.batches.clone(),
-        }
     }
 }
 
@@ -107,24 +89,20 @@ pub(crate) fn run_matrix(
     let started = Started {
         pipeline,
         folder,
-        stages: stages(pipeline, options.selftests_only),
+        stages: stages(pipeline, options.run.without_cells),
         budget: &options.budget,
     };
     let shared = options.shared.as_ref();
-    let forwarder = Forwarder {
-        recorder,
-        listening,
-        remote: shared
-            .filter(|_| !options.offline)
-            .map(|shared| shared.exchanged().url),
-    };
+    let remote = shared
+        .filter(|_| !options.run.offline)
+        .map(|shared| shared.exchanged().url);
     with_engine(
         started,
         store,
         options,
         listening,
         async move |executor, options, stop| {
-            let mut rows = RowMaker::new(executor, forwarder);
+            let mut rows = RowMaker::new(executor, recorder, listening, remote);
             let outcome = run(executor, options, stop, &mut rows).await?;
             rows.finish()?;
             Ok(outcome)
@@ -165,7 +143,7 @@ pub fn with_engine<T>(
     ) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
     let pipeline = started.pipeline;
-    if options.reports_access && !options.offline {
+    if options.reports_access && !options.run.offline {
         report_access(pipeline, options.generates, store, listening);
     }
     let matrix = Matrix::new(pipeline);
@@ -174,10 +152,14 @@ pub fn with_engine<T>(
     let outputs = OutputCache::new(preparer, store);
     let client = client(pipeline, options.requests.clone());
     let shared = options.shared.as_ref();
-    let scheduler_options = options.for_scheduler(
-        pipeline,
-        Journal::read(store)?.refresh(options.refresh.clone()),
-    );
+    let scheduler_options = SchedulerOptions {
+        jobs: match options.run.jobs {
+            0 => jobs(pipeline),
+            jobs => jobs,
+        },
+        refresh: Journal::read(store)?.refresh(options.run.refresh.clone()),
+        ..options.run.clone()
+    };
     let executor = Executor {
         preparer,
         store,
@@ -187,7 +169,7 @@ pub fn with_engine<T>(
         prices: &prices,
         programs: Programs::default(),
         shared,
-        takes_failures: options.offline,
+        takes_failures: options.run.offline,
         refresh: &scheduler_options.refresh,
     };
     let runtime = runtime()?;

@@ -19,10 +19,10 @@ use super::project::{
     add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
     remote_of_run, report_notices, require_selftest, stage_models,
 };
-use super::publish::{PublishedResults, publish};
+use super::publish::publish;
 use super::regrade::{Regrader, check_reading};
 use super::request::{PartOfRun, Request};
-use super::rows::{Recorder, RunKeys};
+use super::rows::Recorder;
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
@@ -31,8 +31,8 @@ use crate::results::{
     Comparison, Design, Label, LabelLockError, LabelWriter, LabelWriterError, Manifest, Outcome,
     ResultSet, names, unfinished_refresh,
 };
-use crate::scheduler::{Budget, BudgetLimits, RunOutcome};
-use base::units::Tokens;
+use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
+use base::units::{Tokens, Usd};
 use lexical::claims::language_of;
 use models::{Lane, ModelUse, Prices, longest_reply};
 use store::cache::{Layered, Store};
@@ -96,12 +96,12 @@ fn run_and_publish(
         None => (manifest, None, None),
         Some((mut set, compared)) => {
             set.manifest = manifest;
-            let PublishedResults {
-                manifest,
-                summary,
-                refused,
-            } = publish(&pipeline, &folder, set, compared, &store)?;
-            (manifest, Some(summary), refused)
+            let (comparison, refused) = match compared {
+                Ok(comparison) => (comparison, None),
+                Err(refusal) => (None, Some(refusal)),
+            };
+            let summary = publish(&pipeline, &folder, &set, comparison, &store)?;
+            (set.manifest, Some(summary), refused)
         }
     };
     let staged = folder.stage_json(names::MANIFEST, &manifest)?;
@@ -201,11 +201,14 @@ impl Prepared {
         }
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
-            offline,
-            allow_weak_judge: request.allow_weak_judge,
-            refresh,
-            jobs: request.jobs,
-            batches: request.batches.clone(),
+            run: SchedulerOptions {
+                offline,
+                allow_weak_judge: request.allow_weak_judge,
+                refresh,
+                jobs: request.jobs.unwrap_or_default(),
+                batches: request.batches.clone(),
+                ..SchedulerOptions::default()
+            },
             shared,
             reports_access: request.reports_access,
             stop: request.stop.clone(),
@@ -245,7 +248,7 @@ impl Prepared {
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
         let began = Instant::now();
-        let (ended, mut keys) = self.run(store, listening)?;
+        let ended = self.run(store, listening)?;
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
@@ -263,7 +266,7 @@ impl Prepared {
             let only_known = !request.project.selection.is_whole();
             let design = &manifest.design;
             manifest.caveats.reading =
-                check_reading(&regrader, folder, design, only_known, listening, &mut keys)?;
+                check_reading(&regrader, folder, design, only_known, listening)?;
         }
         let mut compared = None;
         if self.part.is_none() {
@@ -276,8 +279,7 @@ impl Prepared {
             // nothing.
             let comparison = match compared_to_baseline(pipeline, &set, store) {
                 Ok(Some(found)) if checks => {
-                    manifest.regradings =
-                        regrader.check_drift(&found, &set, listening, &mut keys)?;
+                    manifest.regradings = regrader.check_drift(&found, &set, listening)?;
                     Ok(Some(found.comparison.with_regradings(&manifest.regradings)))
                 }
                 compared => compared.map(|found| found.map(|found| found.comparison)),
@@ -288,13 +290,13 @@ impl Prepared {
             listening.report(&Event::ChecksLeftOut);
             ending = Outcome::Interrupted;
         }
-        folder.write_keys(&keys)?;
+        folder.write_keys(&listening.totals().keys)?;
         self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
         if let Some(shared) = &options.shared {
             listening.report_warnings(shared);
             listening.report(&Event::Exchanged(&shared.exchanged()));
             manifest.remote = Some(shared.exchanged());
-            if options.offline {
+            if options.run.offline {
                 add_spending(store, folder, &mut manifest)?;
             }
         }
@@ -311,11 +313,7 @@ impl Prepared {
     }
 
     /// Runs the matrix, and writes its rows.
-    fn run(
-        &self,
-        store: &Store,
-        listening: &Listening<'_>,
-    ) -> Result<(Ended, RunKeys), EvaluationError> {
+    fn run(&self, store: &Store, listening: &Listening<'_>) -> Result<Ended, EvaluationError> {
         let Prepared {
             pipeline,
             options,
@@ -337,8 +335,8 @@ impl Prepared {
                 Some(&mut recorder),
             )?,
         };
-        let keys = recorder.finish()?;
-        let allow_weak_judge = options.allow_weak_judge;
+        recorder.finish()?;
+        let allow_weak_judge = options.run.allow_weak_judge;
         let refreshes = !request.refresh.is_empty();
         let ended = Ended {
             run,
@@ -347,7 +345,7 @@ impl Prepared {
             refreshes,
         };
         listening.report(&Event::Ended(&ended));
-        Ok((ended, keys))
+        Ok(ended)
     }
 
     /// The manifest at the start of the run. Stores the texts that can later explain a change.
@@ -357,7 +355,7 @@ impl Prepared {
         } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         manifest.part = self.part.as_ref().map(|part| part.number);
-        manifest.refresh = self.options.refresh.clone();
+        manifest.refresh = self.options.run.refresh.clone();
         for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
             store.text(file.digest, &file.text);
             manifest.files.insert(file.path, file.digest);
@@ -486,7 +484,7 @@ pub(super) fn check_cost_limit(
     share: f64,
 ) -> Result<(), EvaluationError> {
     let prices = Prices::new(pipeline.prices.clone());
-    let Some(limit) = options.budget.limits().usd.filter(|_| !options.offline) else {
+    let Some(limit) = options.budget.limits().usd.filter(|_| !options.run.offline) else {
         return Ok(());
     };
     let Some(reply) = dearest_reply(pipeline, &prices).filter(|reply| reply.usd.0 > limit.0) else {
@@ -494,7 +492,7 @@ pub(super) fn check_cost_limit(
     };
     let matrix = Matrix::new(pipeline);
     let journal = Journal::read(store)?;
-    let (refresh, submitted) = (journal.refresh(options.refresh.clone()), journal.held());
+    let (refresh, submitted) = (journal.refresh(options.run.refresh.clone()), journal.held());
     let assumptions = Assumptions {
         refresh: &refresh,
         prices: &prices,

@@ -2,12 +2,12 @@
 //! manifest read these totals; nothing else counts events.
 
 use std::cell::{Ref, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::error::EvaluationError;
 use super::request::PartOfRun;
-use crate::action::StageName;
+use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::{ExternalAccess, MatrixCounts, Pipeline, Problems};
 use crate::plan::{CostEstimate, FailedAction};
@@ -145,6 +145,8 @@ pub struct RunTotals {
     pub stages: BTreeMap<StageName, StageCounts>,
     /// Every action that failed, once.
     pub failures: Vec<FailedAction>,
+    /// The keys of the actions that have an output.
+    pub keys: BTreeSet<ActionKey>,
     /// The self-test of each judge that was tested.
     pub verdicts: BTreeMap<String, SelfTestVerdict>,
     /// How often there was each warning.
@@ -171,6 +173,7 @@ impl RunTotals {
 
     /// Counts an event.
     pub(crate) fn count(&mut self, event: &RunEvent<'_>) {
+        self.keys.extend(event.key());
         match event {
             RunEvent::Cached {
                 stage,

@@ -18,8 +18,8 @@ mod request;
 mod rows;
 
 pub use comparison::{
-    ComparedRun, ComparedSets, baseline_actions, check_baseline, compare_sides,
-    compared_to_baseline, comparison_page, text_edits_in,
+    Compared, baseline_actions, check_baseline, compare_sides, compared_to_baseline,
+    comparison_page, text_edits_in,
 };
 pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, with_engine};

@@ -21,44 +21,27 @@ use store::cache::Lookup;
 /// The maximum number of worst probes that a report shows.
 const WORST: usize = 15;
 
-/// The files of a label that were made from its rows.
-#[derive(Debug)]
-pub struct PublishedResults {
-    pub summary: Summary,
-    pub manifest: Manifest,
-    /// Why the results were not compared with the baseline of the run.
-    pub refused: Option<EvaluationError>,
-}
-
-/// Writes every file of a label that is made from its rows, with what it was compared with or why it was not. If the rows
-/// are many, the page has only the summary.
+/// Writes every file of a label that is made from its rows, with what it was compared with. If the rows are many, the page has
+/// only the summary.
 ///
 /// # Errors
 /// Rows cannot be read, or a file cannot be written.
 pub fn publish<C: Lookup>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
-    set: ResultSet,
-    compared: Result<Option<Comparison>, EvaluationError>,
+    set: &ResultSet,
+    comparison: Option<Comparison>,
     cache: &C,
-) -> Result<PublishedResults, EvaluationError> {
-    let (comparison, refused) = match compared {
-        Ok(comparison) => (comparison, None),
-        Err(refusal) => (None, Some(refusal)),
-    };
-    let mut summary = summarize(&set, comparison);
+) -> Result<Summary, EvaluationError> {
+    let mut summary = summarize(set, comparison);
     summary.headline = Some(headline(&summary, &set.manifest));
-    summary.worst = worst(folder, &set)?;
-    write_run_files(folder, &set)?;
+    summary.worst = worst(folder, set)?;
+    write_run_files(folder, set)?;
     folder.write_json(names::SUMMARY, &summary)?;
     let text = markdown(&summary, &set.manifest);
     folder.write(names::MARKDOWN, text)?;
-    write_page(pipeline, folder, &set, &summary, cache)?;
-    Ok(PublishedResults {
-        summary,
-        manifest: set.manifest,
-        refused,
-    })
+    write_page(pipeline, folder, set, &summary, cache)?;
+    Ok(summary)
 }
 
 /// Writes the page. It has the cells and their contexts if they are few.

@@ -16,12 +16,11 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::comparison::ComparedRun;
+use super::comparison::Compared;
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
 use super::event::{Listening, Started};
 use super::publish::{compress_cell, recorded_context};
-use super::rows::RunKeys;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{JudgeIx, Matrix, Pipeline};
@@ -31,8 +30,7 @@ use crate::results::{
     AnswerRows, AnswerScores, Design, MethodComparison, ReadingCheck, Regraded, Regradings,
     ResultSet, ResultsFolder, Row,
 };
-use crate::scheduler::{self, Listener, run_tasks};
-use base::files::FileError;
+use crate::scheduler::run_tasks;
 use lexical::facts::with_false_value;
 use stats::{mean_of, regraded_answers};
 use store::cache::{Lookup, Store};
@@ -56,10 +54,9 @@ impl Regrader<'_> {
     /// Rows cannot be read; the cache or a file cannot be written.
     pub(super) fn check_drift(
         &self,
-        compared: &ComparedRun,
+        compared: &Compared,
         judged: &ResultSet,
         listening: &Listening<'_>,
-        keys: &mut RunKeys,
     ) -> Result<Regradings, EvaluationError> {
         let subjects = compared.comparison.drift_subjects();
         if subjects.is_empty() {
@@ -82,7 +79,7 @@ impl Regrader<'_> {
         }
         let answers = due.iter().flat_map(|(_, answers)| answers);
         let tasks: Vec<Task> = answers.flat_map(|answer| answer.tasks.clone()).collect();
-        let mut outputs = self.perform(&tasks, listening, keys)?.into_iter();
+        let mut outputs = self.perform(&tasks, listening)?.into_iter();
         let left_out: BTreeSet<Dimension> = (compared.comparison.excluded)
             .iter()
             .map(|excluded| excluded.dimension)
@@ -129,7 +126,6 @@ impl Regrader<'_> {
         &self,
         tasks: &[Task],
         listening: &Listening<'_>,
-        keys: &mut RunKeys,
     ) -> Result<Vec<Option<Output>>, EvaluationError> {
         if tasks.is_empty() {
             return Ok(Vec::new());
@@ -152,14 +148,13 @@ impl Regrader<'_> {
             stages,
             budget: &options.budget,
         };
-        let mut steps = Steps { listening, keys };
         let outputs: Vec<Option<Output>> = with_engine(
             started,
             store,
             options,
             listening,
             async |executor, options, stop| {
-                Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
+                Ok(run_tasks(executor, options, stop, tasks, &mut &*listening).await?)
             },
         )?;
         if options.is_stopping() && outputs.iter().any(Option::is_none) {
@@ -172,7 +167,7 @@ impl Regrader<'_> {
 /// The two sides of the comparison.
 struct Sides<'s> {
     regrader: &'s Regrader<'s>,
-    compared: &'s ComparedRun,
+    compared: &'s Compared,
     judged: &'s ResultSet,
 }
 
@@ -349,20 +344,6 @@ fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
     means.collect()
 }
 
-/// Reports and counts what happens to the tasks.
-struct Steps<'s, 'l> {
-    listening: &'s Listening<'l>,
-    keys: &'s mut RunKeys,
-}
-
-impl Listener for Steps<'_, '_> {
-    fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
-        self.listening.step(event);
-        self.keys.extend(event.key());
-        Ok(())
-    }
-}
-
 /// The lowest grade of an answer that can be used.
 const GOOD: f64 = 3.0;
 /// The maximum number of expected facts: with two, a false one is worth at least two points.
@@ -383,7 +364,6 @@ pub(super) fn check_reading(
     design: &Design,
     only_known: bool,
     listening: &Listening<'_>,
-    keys: &mut RunKeys,
 ) -> Result<Vec<ReadingCheck>, EvaluationError> {
     let mut checks = Vec::new();
     let judges = regrader.pipeline.judges.iter().enumerate();
@@ -403,7 +383,7 @@ pub(super) fn check_reading(
             checks.push(check);
             continue;
         }
-        let grades = regrader.perform(&pairs.concat(), listening, keys)?;
+        let grades = regrader.perform(&pairs.concat(), listening)?;
         check.of = 0;
         for pair in grades.chunks(2) {
             let mut scores = pair

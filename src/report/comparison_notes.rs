@@ -50,9 +50,6 @@ pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
 /// What restricts a comparison.
 pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
-    if comparison.lexical {
-        notes.push(tr.lexical_compared.to_owned());
-    }
     if comparison.left_out > 0 {
         let fixtures = comparison.fixtures.len();
         let figures: [&dyn Display; 3] = [&fixtures, &comparison.probes, &comparison.left_out];
@@ -65,9 +62,6 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     notes.extend(list(tr.edited_all, &comparison.edits, String::clone, tr));
     notes.extend(mean_drift(comparison, tr));
     for (method, compared) in comparison.methods.iter() {
-        if !compared.has_common_part() {
-            notes.push(fill(tr.no_common_cell, &[method]));
-        }
         notes.extend(if compared.is_untestable() {
             untestable(method, compared, tr)
         } else {

@@ -7,7 +7,7 @@ use super::figures::{
     brackets, count, level, mark, probability, range, score, share, share_cell, signed, text_table,
     usd,
 };
-use super::notes::{archive_sentence, has_answers, weakest};
+use super::notes::{archive_sentence, has_answers};
 use super::planted;
 use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, fill, translation};
@@ -16,7 +16,6 @@ use crate::results::{
     Comparison, FigureTableId, Manifest, MethodComparison, MethodSummary, OpenBookSummary,
     ScoreEstimate, Summary, WorstProbe,
 };
-use base::locale::Locale;
 use base::text::{grouped, one_line, shortened};
 use stats::{DifferenceTest, Verdict};
 
@@ -41,7 +40,7 @@ pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
             planted::groups(summary, tr),
             planted::states(summary, tr),
             cycles(summary, tr),
-            weak_places(summary, tr),
+            lost_headings(summary, tr),
             worst_probes(&summary.worst, tr),
             spending(manifest, tr),
             all_notes(summary, manifest, tr),
@@ -366,10 +365,23 @@ fn spending(manifest: &Manifest, tr: &Translation) -> Option<Section> {
 
 // --- places and notes ---
 
-fn weak_places(summary: &Summary, tr: &Translation) -> Option<Section> {
+/// The heading of each method's prompt whose facts survive least: what to look at first when the prompt is edited.
+fn lost_headings(summary: &Summary, tr: &Translation) -> Option<Section> {
     let methods = summary.methods.iter();
-    let texts = methods.filter_map(|(name, method)| weakest(name, method, tr));
-    Section::new("weakest", tr.weakest_title, [Block::List(texts.collect())])
+    let methods = methods.filter(|(_, method)| !method.is_anchor());
+    let texts = methods.filter_map(|(name, method)| {
+        let headings = method.economy.survival_by_heading.iter();
+        let lost = headings.filter_map(|(heading, kept)| Some((heading, kept, kept.share?)));
+        let worst = lost.reduce(|worst, next| if next.2 < worst.2 { next } else { worst });
+        let (heading, kept, part) = worst.filter(|(_, kept, _)| kept.count < kept.of)?;
+        let (part, lost) = (share(Some(1.0 - part)), kept.of - kept.count);
+        Some(fill(
+            tr.lost_heading,
+            &[name, heading, &part, &lost, &kept.of],
+        ))
+    });
+    let texts = Block::List(texts.collect());
+    Section::new("lost-headings", tr.lost_headings, [texts])
 }
 
 /// The maximum number of worst probes, and of facts that are shown of one.
@@ -404,49 +416,4 @@ fn all_notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option
     let notes = notes(summary, manifest, tr);
     let title = format!("{} ({})", tr.notes, notes.len());
     Section::new("notes", title, [Block::List(notes)])
-}
-
-// --- published scores ---
-
-/// A method that others measured on other sessions: its names in English and in Chinese, its overall, its scores by
-/// dimension, and the share of tokens that it removed.
-type PublishedMethod = ([&'static str; 2], f64, [f64; Dimension::ALL.len()], f64);
-
-const PUBLISHED: [PublishedMethod; 3] = [
-    (
-        ["anchored iterative (Factory)", "锚定迭代（Factory）"],
-        3.70,
-        [4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
-        0.986,
-    ),
-    (
-        ["regenerative (Anthropic)", "再生摘要（Anthropic）"],
-        3.44,
-        [3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
-        0.987,
-    ),
-    (
-        ["opaque (OpenAI)", "不透明压缩（OpenAI）"],
-        3.35,
-        [3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
-        0.993,
-    ),
-];
-
-/// The published scores, for orientation: they cannot be compared with what was measured.
-pub fn reference(locale: Locale) -> Vec<Section> {
-    let tr = translation(locale);
-    let rows = PUBLISHED.map(|([english, chinese], overall, dimensions, removed)| {
-        let name = tr.pick(english, chinese).to_owned();
-        let scores = [overall].into_iter().chain(dimensions);
-        std::iter::once(name)
-            .chain(scores.map(|value| score(Some(value))))
-            .chain([share(Some(removed))])
-            .map(plain_cell)
-            .collect()
-    });
-    let table = TextTable::new(score_header(tr).chain([tr.removed]), rows);
-    let blocks = [Block::Table(table), Block::dim(tr.reference_note)];
-    let section = Section::new("reference", tr.reference_title, blocks);
-    section.into_iter().collect()
 }

@@ -10,7 +10,7 @@ use super::translation::{Translation, fill, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{
     Design, ExcludedDimension, ExclusionReason, Manifest, MethodSummary, NarrowScaleCause,
-    OpenBookSummary, Summary, Weakest,
+    OpenBookSummary, Summary,
 };
 use base::locale::Locale;
 use stats::Coefficient;
@@ -168,13 +168,12 @@ pub(super) fn has_answers(design: &Design) -> bool {
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     let notes = summary.identical_contexts.iter().map(|found| {
         let ([a, b], contexts) = (&found.methods, &found.contexts);
-        match found.settings.as_slice() {
-            [] => fill(tr.identical_contexts, &[a, b, contexts]),
-            settings => fill(
-                tr.setting_changed_nothing,
-                &[a, b, contexts, &settings.join(", ")],
-            ),
-        }
+        let settings = joined(found.settings.iter().cloned(), ", ");
+        let idle = settings.map(|settings| fill(tr.setting_changed_nothing, &[&settings]));
+        fill(
+            tr.identical_contexts,
+            &[a, b, contexts, &idle.unwrap_or_default()],
+        )
     });
     notes.collect()
 }
@@ -251,10 +250,6 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     let deterministic = methods.filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1);
     let deterministic = joined(deterministic.map(|(name, _)| name.clone()), ", ");
     notes.extend(deterministic.map(|names| fill(tr.deterministic, &[&names])));
-    let mut methods = summary.methods.values();
-    if methods.any(|method| method.retention.has_narrow_span()) {
-        notes.push(tr.narrow_span.to_owned());
-    }
     notes.extend(variance(summary, tr));
     notes.extend(panel_agreement(summary, tr));
     if let Some(alpha) = summary.judges.alpha.filter(Coefficient::is_low_alpha) {
@@ -268,36 +263,6 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     let shares = (summary.variance_shares.iter())
         .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share));
     Some(fill(tr.variance, &[&joined(shares, separator(tr))?]))
-}
-
-/// Where a method is weakest, in a sentence; `None` if nothing was graded, and for ceiling and floor, which nobody
-/// tunes.
-pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
-    let Weakest {
-        dimension,
-        probe_type,
-        heading,
-    } = &method.weakest;
-    let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
-    let label = tr.dimension_label(&dimension.name);
-    let mut parts = vec![fill(
-        tr.weakest_dimension,
-        &[&label, &score(Some(dimension.value))],
-    )];
-    let kind = probe_type.iter().map(|kind| {
-        let label = tr.probe_type(&kind.name);
-        fill(tr.weakest_type, &[&label, &score(Some(kind.value))])
-    });
-    let heading = heading.iter().filter_map(|found| {
-        let kept = method.economy.survival_by_heading.get(&found.name)?;
-        let (part, lost) = (share(Some(1.0 - found.value)), kept.of - kept.count);
-        Some(fill(
-            tr.weakest_heading,
-            &[&found.name, &part, &lost, &kept.of],
-        ))
-    });
-    parts.extend(kind.chain(heading));
-    Some(fill(tr.weakest, &[&name, &parts.join(separator(tr))]))
 }
 
 /// Judges that belong to the model family of an answerer or compressor.

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 use crate::judge::Dimension;
-use crate::probe::ProbeType;
 use base::locale::Locale;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
@@ -38,7 +37,6 @@ texts! {
     verdict: "verdict", "结论";
     detectable: "smallest detectable change", "最小可检出变化";
     context_tokens: "tokens", "词元";
-    removed: "removed", "压缩掉";
     survival: "facts kept", "事实保留";
     user_kept_note:
         "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
@@ -85,11 +83,8 @@ texts! {
     single_run:
         "One repetition cannot tell an edit from chance; use `runs = 3`.",
         "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";
-    weakest_title: "Where each method is weakest", "各方法的薄弱之处";
-    weakest: "{}: {}.", "{}：{}。";
-    weakest_dimension: "dimension {} ({})", "维度 {}（{}）";
-    weakest_type: "probe type {} ({})", "问题类型 {}（{}）";
-    weakest_heading: "prompt heading “{}” ({} of its facts lost, {} of {})", "提示词标题“{}”（其事实丢失 {}：{}/{}）";
+    lost_headings: "Prompt headings whose facts survive least", "事实保留最少的提示词标题";
+    lost_heading: "{}: “{}” ({} of its facts lost, {} of {}).", "{}：“{}”（其事实丢失 {}：{}/{}）。";
     variance:
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
@@ -102,11 +97,9 @@ texts! {
         "tokens, seconds, calls and cost are those of one compression.",
         "词元、秒、调用与费用均为一次压缩的数值。";
     identical_contexts:
-        "{} and {} have identical contexts in all {} compressions.",
-        "{} 与 {} 在全部 {} 次压缩中的上下文完全相同。";
-    setting_changed_nothing:
-        "{} and {} have identical contexts in all {} compressions: {} changed nothing.",
-        "{} 与 {} 在全部 {} 次压缩中的上下文完全相同：{} 没有任何作用。";
+        "{} and {} have identical contexts in all {} compressions{}.",
+        "{} 与 {} 在全部 {} 次压缩中的上下文完全相同{}。";
+    setting_changed_nothing: ": {} changed nothing", "：{} 没有任何作用";
     title: "Context compression", "上下文压缩评测";
     against: "against", "对比";
     identical: "identical scores", "得分完全相同";
@@ -122,9 +115,6 @@ texts! {
     lexical_answers:
         "The answer stage is not measured: the stand-in quotes whatever in the context bears on the question.",
         "回答阶段没有得到测量：替身会引用上下文中与问题有关的一切内容。";
-    lexical_compared:
-        "lexical (rule-based stand-in): some of the results compared here come from built-in rules.",
-        "参与比较的结果中有 lexical（规则替身）。";
     weak_judge:
         "weak judge: {} failed its self-test but is used (--allow-weak-judge).",
         "评审不可靠：{} 未通过自检，但仍被采用。";
@@ -279,9 +269,6 @@ texts! {
     no_drift:
         "{}: {} answers of the baseline, graded again, moved by {}, which does not explain the verdict.",
         "{}：基线的 {} 个回答重新评分后变化 {}，不足以解释结论。";
-    no_common_cell:
-        "{} is not comparable: no cell was judged on both sides.",
-        "{} 无法比较：没有两侧都评过分的单元。";
     blind:
         "{} of {}: these fixtures cannot show any difference.",
         "{} 的 {}：这些样本看不出任何差异。";
@@ -301,9 +288,6 @@ texts! {
     reliability:
         "{} is less reliable on these fixtures: {} of {} chains (fixture and run) failed, in the baseline {} of {}.",
         "{} 在这些样本上更不可靠：{}/{} 条链（样本与运行）失败，基线为 {}/{}。";
-    narrow_span:
-        "ceiling and floor are less than 1 point apart: these questions measure almost nothing.",
-        "上限与下限相差不足 1 分：这些问题几乎测不出什么。";
     alpha:
         "agreement of the judges: Krippendorff's alpha {} over {} scores.",
         "评审之间的一致性：Krippendorff's alpha {}（{} 个分数）。";
@@ -345,11 +329,6 @@ texts! {
     input_tokens: "input tokens", "输入词元";
     output_tokens: "output tokens", "输出词元";
     in_all: "total", "合计";
-    reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
-    reference_note:
-        "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above. \
-         A published overall is not the mean of its dimensions: where it is 3.70, the mean is 3.96.",
-        "来自其他会话（36,611 条消息）和其他评审（GPT-5.2）；仅供参考，不能与上面的数字比较。公布的总分并非各维度的平均值：总分为 3.70 处，平均值为 3.96。";
     absent_from_answer: "not in the answer", "答案中缺少";
     cells: "cells", "单元";
     judged_by: "judge", "评审";
@@ -396,12 +375,6 @@ impl Translation {
             other => other.to_owned(),
         });
         parts.collect::<Vec<_>>().join(" + ")
-    }
-
-    /// The name of a type of probes; an unknown type is its own name.
-    pub(super) fn probe_type<'n>(&self, name: &'n str) -> &'n str {
-        let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == name);
-        known.map_or(name, |kind| kind.label(self.locale))
     }
 
     /// The verdict of a test: `improved (1 try)`, `no evidence (noise)`.

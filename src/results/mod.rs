@@ -78,7 +78,7 @@ pub use main_result::{
 pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;
-pub use summary::{MethodSummary, Summary, Weakest, summarize};
+pub use summary::{MethodSummary, Summary, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};
 
 #[cfg(test)]

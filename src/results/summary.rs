@@ -26,8 +26,8 @@ use super::files::design::MethodInfo;
 use super::main_result::{Headline, MainResult};
 use super::result_set::ResultSet;
 use super::result_set::selection::{
-    OVERALL, ScoreEstimate, ScoreEstimates, Selection, Subset, VariantRuns, dimension_levels,
-    levels, overall_level,
+    ScoreEstimate, ScoreEstimates, Selection, Subset, VariantRuns, dimension_levels, levels,
+    overall_level,
 };
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
@@ -107,8 +107,6 @@ pub struct MethodSummary {
     pub by_cycle: Vec<Cycle>,
     /// By length of the transcript, measured in the tokens that were replaced.
     pub by_length: Ordered<ScoreEstimates>,
-    /// Where it is weakest.
-    pub weakest: Weakest,
     /// What contexts keep and cost.
     #[serde(flatten)]
     pub economy: Economy,
@@ -138,37 +136,6 @@ pub struct MethodSummary {
     /// The share of answers that the token limit cut off, whether they were graded or failed; null where nothing was
     /// answered.
     pub truncated_share: Option<f64>,
-}
-
-/// Where a method is weakest, which is what to look at first when its prompt is edited; of equals the first.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Weakest {
-    /// The dimension with the lowest level.
-    pub dimension: Option<Lowest>,
-    /// The probe type with the lowest `overall`.
-    pub probe_type: Option<Lowest>,
-    /// The heading of the compression prompt whose facts survive least; null where no fact was lost.
-    pub heading: Option<Lowest>,
-}
-
-/// The lowest of several figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lowest {
-    /// The dimension, probe type or heading.
-    pub name: String,
-    /// Its level, or the share of its facts that survive.
-    pub value: f64,
-}
-
-impl Lowest {
-    fn from_values<'n>(values: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<Lowest> {
-        let known = values.filter_map(|(name, value)| Some((name, value?)));
-        let lowest = known.reduce(|lowest, next| if next.1 < lowest.1 { next } else { lowest });
-        lowest.map(|(name, value)| Lowest {
-            name: name.to_owned(),
-            value,
-        })
-    }
 }
 
 impl MethodSummary {
@@ -326,25 +293,22 @@ impl SummaryBuilder<'_> {
         let answerer = self.set.variants.get(variant)?.answerer.clone();
         let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
-        let (dimensions, economy) = (dimension_levels(runs), self.economy(variant));
         let is_open_book = answerer.ends_with(crate::answer::OPEN_BOOK);
         let planted = (!is_open_book)
             .then(|| PlantedSummary::new(self.set, &info.name, &self.planted))
             .flatten();
-        let by_probe_type = levels_by_group(&self.groups.by_probe_type, variant);
         Some(MethodSummary {
-            weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
             kept: info.kept().map(str::to_owned),
             answerer,
             overall: overall_level(runs),
-            dimensions,
-            by_probe_type,
+            dimensions: dimension_levels(runs),
+            by_probe_type: levels_by_group(&self.groups.by_probe_type, variant),
             by_fixture: levels_by_group(&self.groups.by_fixture, variant),
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            economy,
+            economy: self.economy(variant),
             guard: GuardSummary::new(self.set, &info.name),
             planted,
             invented: InventedSummary::new(self.set, &info.name),
@@ -412,27 +376,6 @@ impl SummaryBuilder<'_> {
             .flat_map(VariantRuns::overall);
         runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
             .collect()
-    }
-}
-
-fn weakest(
-    dimensions: &ScoreEstimates,
-    by_probe_type: &Ordered<ScoreEstimates>,
-    economy: &Economy,
-) -> Weakest {
-    let probe_types = by_probe_type
-        .iter()
-        .map(|(name, levels)| (name, levels.get(OVERALL)));
-    let headings = economy
-        .survival_by_heading
-        .iter()
-        .filter(|(_, share)| share.count < share.of);
-    Weakest {
-        dimension: Lowest::from_values(dimensions.iter().map(|(name, level)| (name, level.median))),
-        probe_type: Lowest::from_values(
-            probe_types.map(|(name, level)| (name, level.and_then(|level| level.median))),
-        ),
-        heading: Lowest::from_values(headings.map(|(name, share)| (name, share.share))),
     }
 }
 

@@ -251,7 +251,7 @@ fn unreadable(mut row: Row) -> Row {
 }
 
 #[test]
-fn the_weakest_heading_dimension_and_type_are_named() {
+fn survival_is_counted_by_the_heading_of_the_prompt() {
     let fate = |class| FactOutcome {
         fact: "a".into(),
         answered: false,
@@ -273,10 +273,11 @@ fn the_weakest_heading_dimension_and_type_are_named() {
         rows,
     );
     let method = found.methods.get("mine").unwrap();
-    let heading = method.weakest.heading.as_ref().unwrap();
-    assert_eq!((heading.name.as_str(), heading.value), ("Errors", 0.5));
-    assert_eq!(method.weakest.dimension.as_ref().unwrap().name, "accuracy");
-    assert_eq!(method.weakest.probe_type.as_ref().unwrap().name, "recall");
+    let headings = method.economy.survival_by_heading.iter();
+    let kept: Vec<_> = headings
+        .map(|(name, kept)| (name.as_str(), kept.count, kept.of))
+        .collect();
+    assert_eq!(kept, [("Errors", 1, 2), ("Files", 2, 3)]);
 }
 
 #[test]

@@ -13,9 +13,9 @@ use base::units::Usage;
 use store::cache::CacheError;
 
 /// What a run executes, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SchedulerOptions {
-    /// Actions under way at once.
+    /// Actions under way at once; 0 is the number that the providers allow.
     pub jobs: usize,
     /// Sends no request and starts no program.
     pub offline: bool,

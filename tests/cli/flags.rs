@@ -182,11 +182,7 @@ fn a_value_or_a_flag_without_an_effect_is_refused() {
 fn with_json_standard_output_is_one_document_or_the_flag_is_refused() {
     let project = project();
     let key = project.keys("sample")[0].clone();
-    for line in [
-        "report sample --csv",
-        "report --reference",
-        &format!("cache show {key} --raw"),
-    ] {
+    for line in ["report sample --csv", &format!("cache show {key} --raw")] {
         let refused = project.expect(2, &format!("{line} --json"));
         refused.says(&["prints no JSON: leave out --json"]);
         assert_eq!(refused.stdout, "", "{line}");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::center::{mean, sample_variance};
 use super::distribution::StudentT;
 use super::interval::Interval;
-use super::thresholds::{MIN_SPAN, SPAN_WARNING, TINY, UPPER_TAIL};
+use super::thresholds::{MIN_SPAN, TINY, UPPER_TAIL};
 use base::named_enum;
 
 /// A retention, or why there is none.
@@ -25,11 +25,6 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The span is known and under 1 point: the items hardly measure anything, which is worth a warning.
-    pub fn has_narrow_span(&self) -> bool {
-        self.span.is_some_and(|span| span < SPAN_WARNING)
-    }
-
     fn missing(reason: NoRetention, span: Option<f64>) -> Retention {
         Retention {
             value: None,
@@ -127,7 +122,7 @@ mod tests {
         assert!((retained.value.unwrap() - 0.8244).abs() < 5e-5);
         let ci95 = retained.ci95.unwrap();
         assert!((ci95.low() - 0.7375).abs() < 5e-5 && (ci95.high() - 0.9086).abs() < 5e-5);
-        assert_eq!((retained.reason, retained.has_narrow_span()), (None, false));
+        assert_eq!(retained.reason, None);
     }
 
     #[test]
@@ -147,7 +142,6 @@ mod tests {
             (narrow.value, narrow.reason),
             (None, Some(NoRetention::NarrowSpan))
         );
-        assert!(narrow.has_narrow_span());
         let uncertain = retention(&[(1.0, 4.0), (1.0, -1.0), (1.0, 2.0)]);
         assert_eq!(
             (uncertain.value, uncertain.ci95, uncertain.reason),

@@ -13,7 +13,7 @@ use crate::cli::project::{
     PREVIOUS, ProjectOptions, given, named_side, open_snapshot, read_project,
 };
 use crate::cli::terminal::Console;
-use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits_in};
+use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
 use crate::results::{ComparisonScope, summarize};
 use base::files::{write_private, write_whole};
@@ -54,12 +54,9 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     let lines = text_edits_in(cache.as_ref());
     let a = named_side(&pipeline.results, &args.a, None, console)?;
     let b = named_side(&pipeline.results, &args.b, Some(label_in(&a)), console)?;
-    let compared = compare_sides(&pipeline, &a, &b, scope, &lines)?;
-    let ComparedSets {
-        sets: [(_, judged), _],
-        comparison,
-    } = &compared;
-    let mut summary = summarize(judged, Some(comparison.clone()));
+    let (folder, judged, compared) = compare_sides(&pipeline, &a, &b, scope, &lines)?;
+    let comparison = &compared.comparison;
+    let mut summary = summarize(&judged, Some(comparison.clone()));
     // Where a side names a method, only this one is wanted.
     summary.methods.retain(|name, _| {
         comparison.methods.contains_key(name) || comparison.unmatched.contains(name)
@@ -75,7 +72,13 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         let file = given(common, file);
         write_private(
             &file,
-            comparison_page(&pipeline, &compared, &summary, cache.as_ref())?,
+            comparison_page(
+                &pipeline,
+                (&folder, &judged),
+                &compared,
+                &summary,
+                cache.as_ref(),
+            )?,
         )?;
         console.note(&say!("wrote {}", "已写入 {}", file.display()));
     }

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// Print results again; rewrite or open their report, export CSV
     #[command(
         after_help = "Examples:\n  compeval report baseline\n  compeval report --open              the newest, in the browser that BROWSER names\n  \
-                      compeval report baseline --csv > cells.csv\n  compeval report --reference"
+                      compeval report baseline --csv > cells.csv"
     )]
     Report(ReportArgs),
     /// Show one cell: question, context, answer, grades

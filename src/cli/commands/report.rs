@@ -14,10 +14,10 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
-use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
+use crate::report::{csv_header, csv_line, junit};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::files::write_whole;
-use base::locale::{Locale, localized};
+use base::locale::localized;
 use base::text::shell_word;
 
 #[derive(Debug, Args)]
@@ -25,16 +25,13 @@ pub(crate) struct ReportArgs {
     /// The result set [default: that of the newest run that has ended]
     pub(crate) label: Option<String>,
     /// Open report.html in the browser, as it was written; without a label, that of the newest run that has ended
-    #[arg(long, conflicts_with_all = ["reference", "csv", "junit"])]
+    #[arg(long, conflicts_with_all = ["csv", "junit"])]
     pub(crate) open: bool,
-    /// Print the published reference table next to the measured one
-    #[arg(long)]
-    pub(crate) reference: bool,
     /// Report the incomplete results of the label
     #[arg(long, requires = "label", conflicts_with = "open")]
     pub(crate) partial: bool,
     /// Print the graded cells as CSV; rewrite no file
-    #[arg(long, conflicts_with = "reference")]
+    #[arg(long)]
     pub(crate) csv: bool,
     /// Print every table, not one screen
     #[arg(long, conflicts_with_all = ["csv", "open"])]
@@ -48,15 +45,8 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     if args.open {
         return open(common, args.label.as_deref(), console);
     }
-    let is_reference_alone = args.reference && args.label.is_none();
-    if console.is_json && (args.csv || is_reference_alone) {
-        let flag = if args.csv { "--csv" } else { "--reference" };
-        return Err(not_as_json(flag));
-    }
-    if is_reference_alone {
-        let text = styled_sections(&reference(Locale::En), console.width());
-        console.print(&console.styled(&text));
-        return Ok(Exit::Done);
+    if console.is_json && args.csv {
+        return Err(not_as_json("--csv"));
     }
     let select = SelectArgs {
         allow_unproven: true,
@@ -77,24 +67,18 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     let set = ResultSet::read(&folder)?;
     note_partial(&folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
-    let compared = compared_to_baseline(&pipeline, &set, &snapshot);
-    let compared = compared.map(|compared| compared.map(|found| found.comparison));
-    let published = publish(&pipeline, &folder, set, compared, &snapshot)?;
+    let (compared, refused) = match compared_to_baseline(&pipeline, &set, &snapshot) {
+        Ok(compared) => (compared.map(|found| found.comparison), None),
+        Err(refusal) => (None, Some(refusal)),
+    };
+    let summary = publish(&pipeline, &folder, &set, compared, &snapshot)?;
     folder.sync()?;
     if let Some(file) = &args.junit {
-        write_whole(
-            &given(common, file),
-            junit(&published.summary, published.manifest.wall_s),
-        )?;
+        write_whole(&given(common, file), junit(&summary, set.manifest.wall_s))?;
     }
-    console.json(&published.summary);
+    console.json(&summary);
     if !console.is_quiet {
-        print_results(&published.summary, &published.manifest, args.all, console);
-    }
-    if args.reference {
-        let locale = published.manifest.design.locale.of_report();
-        let table = styled_sections(&reference(locale), console.width());
-        console.inform(&format!("\n{}", console.styled(&table)));
+        print_results(&summary, &set.manifest, args.all, console);
     }
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!(
@@ -103,10 +87,10 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
             folder.file(name).display()
         ));
     }
-    let Some(refusal) = published.refused else {
+    let Some(refusal) = refused else {
         return Ok(Exit::Done);
     };
-    if let Some(baseline) = &published.manifest.compared_to {
+    if let Some(baseline) = &set.manifest.compared_to {
         let text = format!("the files have no comparison with `{baseline}`");
         console.warn("not compared:", text);
     }

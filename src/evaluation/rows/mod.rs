@@ -10,7 +10,7 @@
 //! The key is known when all cells of the context are judged, so the rows are recalled or made then. Those of a context
 //! of which a cell has no output are made at the end of the run.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -78,11 +78,19 @@ pub(super) struct RowMaker<'r, 'l> {
     open: BTreeMap<CompressCell, OpenContext>,
     /// The contexts whose warnings were reported.
     warned: HashSet<ActionKey>,
-    next: Forwarder<'r, 'l>,
+    recorder: Option<&'r mut Recorder>,
+    listening: &'r Listening<'l>,
+    /// The URL of the remote, if what it lacks is paid for.
+    remote: Option<String>,
 }
 
 impl<'r, 'l> RowMaker<'r, 'l> {
-    pub(super) fn new(executor: &'r Executor<'r>, next: Forwarder<'r, 'l>) -> RowMaker<'r, 'l> {
+    pub(super) fn new(
+        executor: &'r Executor<'r>,
+        recorder: Option<&'r mut Recorder>,
+        listening: &'r Listening<'l>,
+        remote: Option<String>,
+    ) -> RowMaker<'r, 'l> {
         let Executor {
             preparer,
             outputs,
@@ -97,7 +105,9 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             builder,
             open: BTreeMap::new(),
             warned: HashSet::new(),
-            next,
+            recorder,
+            listening,
+            remote,
         }
     }
 
@@ -119,28 +129,25 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     }
 
     /// Begins the rows of a planted session.
-    fn add_planted(&mut self, context: &Rc<ResolvedContext>) -> Result<(), FileError> {
+    fn add_planted(&mut self, context: &Rc<ResolvedContext>) {
         match self.builder.planted_rows(context) {
             Ok(rows) => {
-                if let Some(known) = self.next.planted(context.cell) {
+                if let Some(known) = self.planted(context.cell) {
                     *known = rows;
                 }
                 let warnings = self.outputs.warnings(context);
-                self.warn(context.key, warnings.unwrap_or_default())
+                self.warn(context.key, warnings.unwrap_or_default());
             }
             Err(error) => {
                 let place = context.cell.place(self.preparer.pipeline());
-                self.fail(place, StageName::Compress, context.key, &error)
+                self.fail(place, StageName::Compress, context.key, &error);
             }
         }
     }
 
     /// Adds what a reply says to the rows of its context. It was read once already, so it is in form.
     fn note_reply(&mut self, task: &AnswerTask, reply: &str) {
-        let Some((variant, rows)) = task
-            .context
-            .variant()
-            .zip(self.next.planted(task.cell.compress))
+        let Some((variant, rows)) = task.context.variant().zip(self.planted(task.cell.compress))
         else {
             return;
         };
@@ -193,11 +200,12 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
         let places: Vec<u64> = open.cells.keys().copied().collect();
         let cell = open.context.cell;
-        self.next.record(|recorder| {
+        self.record(|recorder| {
             recorder.add_context(cell, &rows.context)?;
             recorder.add_rows(&places, &rows.lines)
         })?;
-        self.warn(open.context.key, rows.warnings)
+        self.warn(open.context.key, rows.warnings);
+        Ok(())
     }
 
     /// Makes the rows of a context; `None` if one of them could not be made.
@@ -225,17 +233,16 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         if !self.warned.contains(&context.key)
             && let Ok(warnings) = self.outputs.warnings(context)
         {
-            self.warn(context.key, warnings)?;
+            self.warn(context.key, warnings);
         }
         match self.builder.context_line(context) {
             Ok(line) => {
-                self.next
-                    .record(|recorder| recorder.add_context(context.cell, &line))?;
+                self.record(|recorder| recorder.add_context(context.cell, &line))?;
                 Ok(Some(line))
             }
             Err(error) => {
                 let place = context.cell.place(self.preparer.pipeline());
-                self.fail(place, StageName::Compress, context.key, &error)?;
+                self.fail(place, StageName::Compress, context.key, &error);
                 Ok(None)
             }
         }
@@ -250,41 +257,61 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     ) -> Result<Option<String>, FileError> {
         match self.builder.row_line(task, resolved) {
             Ok(line) => {
-                self.next
-                    .record(|recorder| recorder.add_rows(&[place], &line))?;
+                self.record(|recorder| recorder.add_rows(&[place], &line))?;
                 Ok(Some(line))
             }
             Err(error) => {
                 let place = task.cell.place(self.preparer.pipeline());
-                self.fail(place, StageName::Judge, resolved.key, &error)?;
+                self.fail(place, StageName::Judge, resolved.key, &error);
                 Ok(None)
             }
         }
     }
 
     fn fail(
-        &mut self,
+        &self,
         place: CellCoordinate,
         stage: StageName,
         key: ActionKey,
         error: &OutputUnavailable,
-    ) -> Result<(), FileError> {
+    ) {
         let failure = FailedAction::new(Place::Cell(place), stage, Some(key), error.to_string());
         let failure = FailedAction {
             hint: Some(OutputUnavailable::remedy().to_owned()),
             ..failure
         };
-        self.next.on_event(&RunEvent::Failed(&failure))
+        self.pass(&RunEvent::Failed(&failure));
     }
 
     /// Reports the warnings of a context once in each run.
-    fn warn(&mut self, key: ActionKey, warnings: Vec<String>) -> Result<(), FileError> {
+    fn warn(&mut self, key: ActionKey, warnings: Vec<String>) {
         if !self.warned.insert(key) {
-            return Ok(());
+            return;
         }
-        warnings
-            .into_iter()
-            .try_for_each(|warning| self.next.on_event(&RunEvent::Warning(warning)))
+        for warning in warnings {
+            self.pass(&RunEvent::Warning(warning));
+        }
+    }
+
+    /// Passes an event to the listener of the evaluation.
+    fn pass(&self, event: &RunEvent<'_>) {
+        self.listening.step(event);
+        if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
+            self.listening.report(&Event::RemoteLacks { url, estimate });
+        }
+    }
+
+    /// Records something, if the run is recorded.
+    fn record(
+        &mut self,
+        write: impl FnOnce(&mut Recorder) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        self.recorder.as_deref_mut().map_or(Ok(()), write)
+    }
+
+    /// The rows of the items planted in the session of a context, if they are recorded.
+    fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
+        self.recorder.as_mut()?.planted(cell)
     }
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
@@ -370,16 +397,14 @@ impl Listener for RowMaker<'_, '_> {
     fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
             RunEvent::Context { context } if context.variant().is_some() => {
-                self.add_planted(context)
+                self.add_planted(context);
             }
-            RunEvent::Planted { task, reply } => {
-                self.note_reply(task, reply);
-                Ok(())
-            }
-            RunEvent::Context { context } => self.add_context(context),
-            RunEvent::Judged { task, resolved } => self.add_judged(task, resolved),
-            other => self.next.on_event(other),
+            RunEvent::Planted { task, reply } => self.note_reply(task, reply),
+            RunEvent::Context { context } => return self.add_context(context),
+            RunEvent::Judged { task, resolved } => return self.add_judged(task, resolved),
+            other => self.pass(other),
         }
+        Ok(())
     }
 }
 
@@ -395,17 +420,13 @@ fn add_output(key: &mut DigestBuilder, action: ActionKey, out: Option<Digest>, c
     );
 }
 
-/// The keys of the outputs of a run. They go on after its rows are finished.
-pub(super) type RunKeys = BTreeSet<ActionKey>;
-
-/// The files of lines of a run under construction, and its keys so far.
+/// The files of lines of a run under construction.
 pub(crate) struct Recorder {
     rows: LinesFile<u64>,
     contexts: LinesFile<CompressCell>,
     /// The rows of planted items by context, if any are planted: they are complete when both requests have replies.
     planted: Option<BTreeMap<CompressCell, Vec<PlantedRow>>>,
     folder: ResultsFolder,
-    keys: RunKeys,
 }
 
 impl Recorder {
@@ -426,7 +447,6 @@ impl Recorder {
             folder: folder.clone(),
             rows: folder.begin_rows()?,
             contexts: folder.begin_lines(names::CONTEXTS)?,
-            keys: RunKeys::new(),
         })
     }
 
@@ -451,11 +471,11 @@ impl Recorder {
         self.rows.append(places, lines)
     }
 
-    /// Finishes the files, which puts their lines in order. Returns the keys.
+    /// Finishes the files, which puts their lines in order.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn finish(self) -> Result<RunKeys, FileError> {
+    pub(super) fn finish(self) -> Result<(), FileError> {
         self.rows.finish()?;
         self.contexts.finish()?;
         if let Some(contexts) = self.planted {
@@ -465,42 +485,6 @@ impl Recorder {
             // Names, numbers and truth values are always JSON.
             self.folder
                 .write(names::PLANTED, lines.unwrap_or_default())?;
-        }
-        Ok(self.keys)
-    }
-}
-
-/// Passes every step to the listener of the evaluation and to the recorder.
-pub(super) struct Forwarder<'f, 'l> {
-    pub(super) recorder: Option<&'f mut Recorder>,
-    pub(super) listening: &'f Listening<'l>,
-    /// The URL of the remote, if what it lacks is paid for.
-    pub(super) remote: Option<String>,
-}
-
-impl Forwarder<'_, '_> {
-    /// Records something, if the run is recorded.
-    pub(super) fn record(
-        &mut self,
-        write: impl FnOnce(&mut Recorder) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
-        self.recorder.as_deref_mut().map_or(Ok(()), write)
-    }
-
-    /// The rows of the items planted in the session of a context, if they are recorded.
-    pub(super) fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
-        self.recorder.as_mut()?.planted(cell)
-    }
-}
-
-impl Listener for Forwarder<'_, '_> {
-    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
-        self.listening.step(event);
-        if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
-            self.listening.report(&Event::RemoteLacks { url, estimate });
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.keys.extend(event.key());
         }
         Ok(())
     }

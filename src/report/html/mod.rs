@@ -126,7 +126,7 @@ mod tests {
             assert!(!is_call || known.contains_key(key), "no text for {key}");
             used += u32::from(is_call);
         }
-        assert!(used > 90, "{used}");
+        assert!(used > 80, "{used}");
     }
 
     #[test]

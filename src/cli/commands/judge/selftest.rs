@@ -22,7 +22,7 @@ use crate::evaluation::{
 use crate::judge::{DimensionResult, SelfTestVerdict};
 use crate::pipeline::Pipeline;
 use crate::plan::FailedAction;
-use crate::scheduler::{Budget, RunOutcome};
+use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
 use models::Prices;
 use store::cache::Store;
@@ -306,8 +306,11 @@ pub(super) fn ask_judges(
     }
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {
-        selftests_only: true,
-        allow_weak_judge: true,
+        run: SchedulerOptions {
+            without_cells: true,
+            allow_weak_judge: true,
+            ..SchedulerOptions::default()
+        },
         budget: Arc::new(Budget::new(allowance)),
         shared: remote.connect(&pipeline.remote, console)?,
         reports_access: !console.is_quiet,

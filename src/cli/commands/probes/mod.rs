@@ -103,7 +103,10 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let mut run_log = RunLog::new(console);
     let options = EngineOptions {
         budget: Arc::new(Budget::new(limits)),
-        allow_weak_judge: true,
+        run: SchedulerOptions {
+            allow_weak_judge: true,
+            ..SchedulerOptions::default()
+        },
         shared,
         reports_access: !console.is_quiet,
         generates: true,
