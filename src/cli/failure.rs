@@ -7,7 +7,7 @@ use crate::cli::format::money;
 use crate::cli::terminal::Console;
 use crate::evaluation::{DearestReply, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
-use crate::results::{FolderError, LabelLockError, LabelWriterError, Outcome};
+use crate::results::{FolderError, Outcome};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
 use base::text::shell_word;
@@ -254,8 +254,6 @@ impl From<EvaluationError> for Failure {
             EvaluationError::Open(OpenError::Empty(empty)) => Failure::input(empty.message())
                 .hinted(empty.advice().unwrap_or_default())
                 .exiting(Exit::EmptySelection),
-            EvaluationError::Writer(error) => refused_writer(error),
-            EvaluationError::LabelLock(error) => error.into(),
             EvaluationError::Cache(error) => error.into(),
             EvaluationError::File(error) => error.into(),
             EvaluationError::Remote(error) => error.into(),
@@ -376,26 +374,6 @@ fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
     })
 }
 
-/// The failure for a label whose results cannot be written, with the commands that can.
-fn refused_writer(error: LabelWriterError) -> Failure {
-    let hint = match &error {
-        LabelWriterError::OtherDesign { label, .. } => Some(format!(
-            "another --label keeps both; --replace keeps the old results as `{}`",
-            label.earlier(1)
-        )),
-        LabelWriterError::Protected(label) => Some(format!(
-            "another --label keeps both; `compeval labels protect --off {}` lifts the protection",
-            shell_word(label.as_str())
-        )),
-        _ => None,
-    };
-    let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.hinted(hint),
-        None => failure,
-    }
-}
-
 /// A wrong key or file is bad input; anything else is an error.
 pub(crate) fn import_failure(error: CacheError) -> Failure {
     let is_input = matches!(
@@ -415,32 +393,26 @@ pub(crate) fn import_failure(error: CacheError) -> Failure {
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Failure {
-        match error {
-            FolderError::File(error) if !error.is_missing() => error.into(),
-            error @ FolderError::Missing { near: None, .. } => {
-                Failure::input(chain(&error)).hinted("`compeval labels ls` lists what there is")
+        let error = match error {
+            FolderError::File(failed) if !failed.is_missing() => return failed.into(),
+            error => error,
+        };
+        let hint = match &error {
+            FolderError::Held { .. } => return Failure::error(error.to_string()),
+            FolderError::Missing { near: None, .. } => {
+                "`compeval labels ls` lists what there is".to_owned()
             }
-            error => Failure::input(chain(&error)),
-        }
-    }
-}
-
-impl From<LabelLockError> for Failure {
-    fn from(error: LabelLockError) -> Failure {
-        match error {
-            LabelLockError::Held { .. } => Failure::error(error.to_string()),
-            LabelLockError::File(error) => error.into(),
-        }
-    }
-}
-
-impl From<LabelWriterError> for Failure {
-    fn from(error: LabelWriterError) -> Failure {
-        match error {
-            LabelWriterError::Lock(error) => error.into(),
-            LabelWriterError::Folder(error) => error.into(),
-            refused => Failure::input(refused.to_string()),
-        }
+            FolderError::OtherDesign { label, .. } => format!(
+                "another --label keeps both; --replace keeps the old results as `{}`",
+                label.earlier(1)
+            ),
+            FolderError::Protected(label) => format!(
+                "another --label keeps both; `compeval labels protect --off {}` lifts the protection",
+                shell_word(label.as_str())
+            ),
+            _ => return Failure::input(chain(&error)),
+        };
+        Failure::input(chain(&error)).hinted(hint)
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
-use crate::results::{FEW, FolderError, Incomparable, LabelLockError, LabelWriterError};
+use crate::results::{FEW, FolderError, Incomparable};
 use crate::scheduler::RunError;
 use base::files::FileError;
 use base::units::{Tokens, Usd};
@@ -54,7 +54,7 @@ pub enum EvaluationError {
     #[error("part {part} is being run already: {error}")]
     PartIsRunning {
         part: PartNumber,
-        error: LabelWriterError,
+        error: FolderError,
     },
     /// Parts need a remote, and none is named.
     #[error("the parts of a run share their outputs through a remote, and none is set")]
@@ -64,11 +64,6 @@ pub enum EvaluationError {
         "the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them"
     )]
     NoSelftest { url: String, cases: usize },
-    /// The results of the label cannot be written.
-    #[error(transparent)]
-    Writer(#[from] LabelWriterError),
-    #[error(transparent)]
-    LabelLock(#[from] LabelLockError),
     /// The path of the cache is a file.
     #[error("the cache {} is a file, not a folder", _0.display())]
     CacheIsFile(PathBuf),

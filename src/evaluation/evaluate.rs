@@ -28,8 +28,8 @@ use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{Assumptions, Preparer, forecast, reachable};
 use crate::results::{
-    Comparison, Design, Label, LabelLockError, LabelWriter, LabelWriterError, Manifest, Outcome,
-    ResultSet, names, unfinished_refresh,
+    Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
+    unfinished_refresh,
 };
 use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
 use base::units::{Tokens, Usd};
@@ -396,14 +396,12 @@ impl Prepared {
 }
 
 /// Why the label of a run, or of a part, cannot be written.
-fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> EvaluationError {
+fn lock_failure(error: FolderError, part: Option<&PartOfRun>) -> EvaluationError {
     match (error, part) {
-        (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
-            EvaluationError::PartIsRunning {
-                part: part.number,
-                error,
-            }
-        }
+        (error @ FolderError::Held { .. }, Some(part)) => EvaluationError::PartIsRunning {
+            part: part.number,
+            error,
+        },
         (error, _) => error.into(),
     }
 }

@@ -15,8 +15,8 @@ use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::short_time;
 use crate::results::{
-    Design, FolderError, LabelWriterError, Manifest, Outcome, ResultsFolder, incomplete_beside,
-    labels, lock_results, names, open_results, remove_results,
+    Design, FolderError, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, lock_results,
+    names, open_results, remove_results,
 };
 use base::clock::moment;
 use base::guarded::read_text;
@@ -90,7 +90,7 @@ fn remove(
     let mut removed = Vec::new();
     for folder in folders {
         remove_results(&folder).map_err(|error| match error {
-            LabelWriterError::Protected(label) => protected_error(label.as_str()),
+            FolderError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
         console.inform(&format!("Removed {}.", folder.label()));

@@ -6,9 +6,7 @@ use std::path::Path;
 use super::FolderError;
 use super::folder::{ResultsFolder, list_entries, names};
 use super::label::Label;
-use super::label_folders::{
-    INCOMPLETE, LabelFolders, LabelLockError, LabelWriterError, REPLACED, remove_folder,
-};
+use super::label_folders::{INCOMPLETE, LabelFolders, REPLACED, remove_folder};
 use super::manifest::{Manifest, Outcome};
 use crate::action::Stage;
 use crate::entries::Refresh;
@@ -117,7 +115,7 @@ fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
 ///
 /// # Errors
 /// Another process holds it.
-pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLockError> {
+pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, FolderError> {
     folders(folder)
         .map(|folders| folders.lock_files())
         .transpose()
@@ -127,11 +125,9 @@ pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLoc
 ///
 /// # Errors
 /// Another process holds one of them.
-pub fn lock_results(
-    folder: &ResultsFolder,
-) -> Result<Option<(FileLock, FileLock)>, LabelLockError> {
+pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock)>, FolderError> {
     folders(folder)
-        .map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)))
+        .map(|folders| Ok::<_, FolderError>((folders.lock_run()?, folders.lock_files()?)))
         .transpose()
 }
 
@@ -139,12 +135,10 @@ pub fn lock_results(
 ///
 /// # Errors
 /// The set is protected or a run writes it, or the file system refuses.
-pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
+pub fn remove_results(folder: &ResultsFolder) -> Result<(), FolderError> {
     let _locks = lock_results(folder)?;
     if folder.is_protected() {
-        return Err(LabelWriterError::Protected(
-            Label::new(&folder.label()).map_err(FolderError::from)?,
-        ));
+        return Err(FolderError::Protected(Label::new(&folder.label())?));
     }
     if let Some(folders) = folders(folder) {
         folders.remove_parts()?;

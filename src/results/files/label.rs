@@ -1,20 +1,11 @@
 //! Labels: names of result sets, safe as names of folders.
 use std::fmt;
 
+use super::FolderError;
+
 /// The name of a result set, and of its folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(String);
-
-/// A name that cannot be a label.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them",
-    Label::LONGEST
-)]
-pub struct LabelError {
-    label: String,
-    why: &'static str,
-}
 
 impl Label {
     /// The most bytes a label may have.
@@ -24,7 +15,7 @@ impl Label {
     ///
     /// # Errors
     /// A name that is not a plain folder name on every system, or that means something else on the command line.
-    pub fn new(text: &str) -> Result<Label, LabelError> {
+    pub fn new(text: &str) -> Result<Label, FolderError> {
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
             "it is empty"
@@ -44,10 +35,11 @@ impl Label {
         } else {
             return Ok(Label(text.to_owned()));
         };
-        Err(LabelError {
-            label: text.to_owned(),
-            why,
-        })
+        Err(FolderError::Unusable(format!(
+            "`{text}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single \
+             blanks between them",
+            Label::LONGEST
+        )))
     }
 
     /// The label of a run that was given none: the time at which it began, in UTC.
@@ -132,7 +124,7 @@ mod tests {
         let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         let label = Label::from_time(time);
         assert_eq!(label.as_str(), "20260102T030405Z");
-        assert_eq!(Label::new(label.as_str()), Ok(label));
+        assert_eq!(Label::new(label.as_str()).unwrap(), label);
     }
 
     #[test]

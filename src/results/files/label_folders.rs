@@ -39,24 +39,6 @@ const PARTS: &str = ".parts";
 /// The cache in the folder of a part.
 const CACHE: &str = "cache";
 
-/// Why the lock of a label was not acquired.
-#[derive(Debug, thiserror::Error)]
-pub enum LabelLockError {
-    /// Another process holds it.
-    #[error(
-        "the results `{label}` are being written by {holder}; wait until it has ended, or use another label"
-    )]
-    Held {
-        /// The label.
-        label: String,
-        /// The command and its process.
-        holder: String,
-    },
-    /// The file system refused.
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
 /// The folders of a label, whether or not they exist.
 #[derive(Clone, Debug)]
 pub(crate) struct LabelFolders {
@@ -101,22 +83,22 @@ impl LabelFolders {
     }
 
     /// Takes the lock that a run holds from beginning to end.
-    pub(super) fn lock_run(&self) -> Result<FileLock, LabelLockError> {
+    pub(super) fn lock_run(&self) -> Result<FileLock, FolderError> {
         self.lock("run")
     }
 
     /// Takes the lock for writing reports and for publishing.
-    pub(super) fn lock_files(&self) -> Result<FileLock, LabelLockError> {
+    pub(super) fn lock_files(&self) -> Result<FileLock, FolderError> {
         self.lock("files")
     }
 
-    fn lock(&self, what: &str) -> Result<FileLock, LabelLockError> {
+    fn lock(&self, what: &str) -> Result<FileLock, FolderError> {
         let folder = self.results.join(LOCKS);
         guarded::create_folder(&folder)?;
         let path = folder.join(format!("{}.{what}", self.label));
         FileLock::acquire(&path, &this_command()).map_err(|error| match error {
-            LockError::Held(holder) => LabelLockError::Held {
-                label: self.label.to_string(),
+            LockError::Held(holder) => FolderError::Held {
+                label: self.label.clone(),
                 holder,
             },
             LockError::Io(error) => FileError::new("lock", &path, error).into(),
@@ -127,7 +109,7 @@ impl LabelFolders {
     ///
     /// # Errors
     /// The folder is in use for more than 2 s, or the file system refuses.
-    pub(super) fn recover(&self) -> Result<(), LabelLockError> {
+    pub(super) fn recover(&self) -> Result<(), FolderError> {
         if !self.is_replaced() && !self.is_committed() {
             return Ok(());
         }
@@ -189,7 +171,7 @@ impl LabelFolders {
 
     /// Removes the folders of parts that are complete: the remote has what they made. A part that ended early, or that is
     /// being run, stays.
-    pub(super) fn remove_parts(&self) -> Result<(), LabelLockError> {
+    pub(super) fn remove_parts(&self) -> Result<(), FolderError> {
         let all = self.results.join(PARTS);
         let ours = all.join(self.label.as_str());
         for folder in guarded::list(&ours).into_iter().flatten() {
@@ -199,7 +181,7 @@ impl LabelFolders {
             }
             match LabelFolders::new(&folder, &self.label).lock_run() {
                 Ok(_lock) => remove_folder(&folder)?,
-                Err(LabelLockError::Held { .. }) => {}
+                Err(FolderError::Held { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -300,40 +282,6 @@ pub struct LabelWriter {
     _lock: FileLock,
 }
 
-/// Why a run cannot write the results of its label.
-#[derive(Debug, thiserror::Error)]
-pub enum LabelWriterError {
-    /// Another process writes them.
-    #[error(transparent)]
-    Lock(#[from] LabelLockError),
-    /// The results are protected, or results that would have to be renamed are.
-    #[error("the results `{_0}` are protected")]
-    Protected(Label),
-    /// Only replaced results may have such a label.
-    #[error("`{_0}` is the label of results that were replaced; choose one without `~`")]
-    Numbered(Label),
-    /// The label has results of another design.
-    #[error(
-        "the results `{label}` are of another design, and this run would replace them; what differs:{}",
-        list(conflicts)
-    )]
-    OtherDesign {
-        /// The label.
-        label: Label,
-        /// How the designs differ.
-        conflicts: Vec<String>,
-    },
-    /// The results of the label cannot be read.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-}
-
-impl From<FileError> for LabelWriterError {
-    fn from(error: FileError) -> LabelWriterError {
-        LabelWriterError::Lock(error.into())
-    }
-}
-
 /// Whether no model replied to the run that wrote these results. Everything in them was made by rules at no cost, so a
 /// run of another design may replace them.
 fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
@@ -349,10 +297,6 @@ fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
     Ok(has_stages
         && !has_reply
         && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
-}
-
-fn list(items: &[String]) -> String {
-    items.iter().map(|item| format!("\n  - {item}")).collect()
 }
 
 /// Where the results of a run are.
@@ -374,9 +318,11 @@ impl LabelWriter {
         label: &Label,
         design: &Design,
         replace: bool,
-    ) -> Result<LabelWriter, LabelWriterError> {
+    ) -> Result<LabelWriter, FolderError> {
         if label.successor().is_some() {
-            return Err(LabelWriterError::Numbered(label.clone()));
+            return Err(FolderError::Unusable(format!(
+                "`{label}` is the label of results that were replaced; choose one without `~`"
+            )));
         }
         let folders = LabelFolders::new(results, label);
         let lock = folders.lock_run()?;
@@ -393,7 +339,7 @@ impl LabelWriter {
             });
         }
         if published.is_protected() {
-            return Err(LabelWriterError::Protected(label.clone()));
+            return Err(FolderError::Protected(label.clone()));
         }
         if replace {
             let earlier = folders.earlier();
@@ -401,12 +347,12 @@ impl LabelWriter {
                 .into_iter()
                 .find(|(_, folder)| folder.is_protected())
             {
-                return Err(LabelWriterError::Protected(label));
+                return Err(FolderError::Protected(label));
             }
         } else if published.has_rows() && !is_without_reply(&published)? {
             let conflicts = design_conflicts(&published.manifest()?.design, design);
             if !conflicts.is_empty() {
-                return Err(LabelWriterError::OtherDesign {
+                return Err(FolderError::OtherDesign {
                     label: label.clone(),
                     conflicts,
                 });
@@ -429,7 +375,7 @@ impl LabelWriter {
     ///
     /// # Errors
     /// The file system's error, with the path.
-    pub fn begin(&self, manifest: &Manifest) -> Result<(), LabelLockError> {
+    pub fn begin(&self, manifest: &Manifest) -> Result<(), FolderError> {
         let _files = self.folders.lock_files()?;
         let mut known = BTreeSet::new();
         if self.folder.path().exists() && self.folder != self.folders.published() {
@@ -446,11 +392,11 @@ impl LabelWriter {
     ///
     /// # Errors
     /// Another process holds it all this time.
-    pub fn wait_for_files(&self) -> Result<FileLock, LabelLockError> {
+    pub fn wait_for_files(&self) -> Result<FileLock, FolderError> {
         // Each try takes 2 s.
         for _ in 1..60 {
             match self.folders.lock_files() {
-                Err(LabelLockError::Held { .. }) => {}
+                Err(FolderError::Held { .. }) => {}
                 locked => return locked,
             }
         }

@@ -15,15 +15,12 @@ mod folder_tests;
 
 use std::path::{Path, PathBuf};
 
-use self::label::LabelError;
+use self::label::Label;
 use base::files::FileError;
 
-/// Why a result set cannot be opened.
+/// Why a result set cannot be opened, or not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The name cannot be a label.
-    #[error(transparent)]
-    Label(#[from] LabelError),
     /// There are no results with this label.
     #[error("there are no results `{label}` in `{}`{}", results.display(), hint(near.as_deref()))]
     Missing {
@@ -37,9 +34,34 @@ pub enum FolderError {
     /// There are no results at all.
     #[error("there are no results in `{}`; make some with `compeval run`", _0.display())]
     Empty(PathBuf),
-    /// There are results, and not those that are wanted, or a file of them is not as it was written: where, and what to do.
+    /// The name cannot be a label, or there are results, and not those that are wanted, or a file of them is not as it was
+    /// written: where, and what to do.
     #[error("{_0}")]
     Unusable(String),
+    /// Another process writes them.
+    #[error(
+        "the results `{label}` are being written by {holder}; wait until it has ended, or use another label"
+    )]
+    Held {
+        /// The label.
+        label: Label,
+        /// The command and its process.
+        holder: String,
+    },
+    /// The results are protected, or results that would have to be renamed are.
+    #[error("the results `{_0}` are protected")]
+    Protected(Label),
+    /// The label has results of another design.
+    #[error(
+        "the results `{label}` are of another design, and this run would replace them; what differs:{}",
+        conflicts.iter().map(|item| format!("\n  - {item}")).collect::<String>()
+    )]
+    OtherDesign {
+        /// The label.
+        label: Label,
+        /// How the designs differ.
+        conflicts: Vec<String>,
+    },
     /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
