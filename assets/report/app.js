@@ -20,7 +20,7 @@ function front() {
 const masthead = () => fillElement(document.getElementById('masthead'), {}, [
   h('p', { class: 'kicker' }, t('report')),
   front(),
-  h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
+  h('dl', { class: 'facts' }, report.facts.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, withCode(value))))),
   reactive('on-paper', () => {
     const chosen = Object.keys(filters).filter((name) => filters[name] !== '').map((name) => `${t(name)}: ${filterText(name)}`);
     return chosen.length ? [h('p', { class: 'note' }, `${t('filters')}: ${chosen.join(' · ')}`)] : [];

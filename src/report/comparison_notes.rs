@@ -14,27 +14,14 @@ use crate::results::{
 };
 use stats::{DifferenceTest, NoEvidenceReason, Regrading};
 
-/// The notes that every report counts and shows in full: warnings, then remarks. Critical warnings, which reports show
-/// first, and explanations of figures are not notes.
+/// The notes that every report counts and shows in full: warnings, then what affects how scores compare, and what restricts
+/// a comparison. Critical warnings, which reports show first, and explanations of figures are not notes.
 pub(super) fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    [
-        warnings(summary, manifest, tr),
-        remarks(summary, manifest, tr),
-    ]
-    .concat()
-}
-
-/// The notes that are not warnings on the result set: what affects how its scores compare, and what restricts a
-/// comparison.
-pub(super) fn remarks(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    let compared = summary
-        .comparison
-        .iter()
-        .flat_map(|comparison| comparison_notes(comparison, tr));
-    confounds(summary, &manifest.design, tr)
-        .into_iter()
-        .chain(compared)
-        .collect()
+    let mut notes = warnings(summary, manifest, tr);
+    notes.extend(confounds(summary, &manifest.design, tr));
+    let compared = summary.comparison.iter();
+    notes.extend(compared.flat_map(|comparison| comparison_notes(comparison, tr)));
+    notes
 }
 
 /// How many notes a report has.
@@ -48,7 +35,7 @@ pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
 }
 
 /// What restricts a comparison.
-pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
+fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
     if comparison.left_out > 0 {
         let fixtures = comparison.fixtures.len();

@@ -13,8 +13,8 @@ use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_c
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, FigureTableId, Manifest, MethodComparison, MethodSummary, OpenBookSummary,
-    ScoreEstimate, Summary, WorstProbe,
+    Comparison, Design, FigureTableId, Manifest, MethodComparison, MethodSummary, ModelInfo,
+    OpenBookSummary, ScoreEstimate, Summary, WorstProbe,
 };
 use base::text::{grouped, one_line, shortened};
 use stats::{DifferenceTest, Verdict};
@@ -34,11 +34,9 @@ pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
         .chain([
             compressions(summary, tr),
             in_context(summary, tr),
-            not_compressed(summary, tr),
             open_book(summary, tr),
             planted::items(summary, tr),
             planted::groups(summary, tr),
-            planted::states(summary, tr),
             cycles(summary, tr),
             lost_headings(summary, tr),
             worst_probes(&summary.worst, tr),
@@ -46,6 +44,41 @@ pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
             all_notes(summary, manifest, tr),
         ]);
     sections.flatten().collect()
+}
+
+/// The label of a set, and of what it is compared with.
+pub(super) fn title(summary: &Summary, tr: &Translation) -> String {
+    let against = summary.comparison.as_ref();
+    let against = against.map(|found| format!(" {} {}", tr.against, found.baseline));
+    format!("{}{}", summary.label, against.unwrap_or_default())
+}
+
+/// What was measured, and by which models, as names and values.
+pub(super) fn facts(
+    summary: &Summary,
+    design: &Design,
+    tr: &Translation,
+) -> Vec<(&'static str, String)> {
+    let judged: u64 = (summary.methods.values())
+        .map(|method| method.cells.judged)
+        .sum();
+    let models = |models: &[ModelInfo]| {
+        let names = models.iter().map(|model| match model.lexical {
+            true => tr.lexical.to_owned(),
+            false => format!("`{}`", model.model),
+        });
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let mut facts = vec![
+        (tr.fixtures, design.fixtures.len().to_string()),
+        (tr.runs, design.runs.compress.to_string()),
+    ];
+    if has_answers(design) {
+        facts.push((tr.cells, grouped(judged)));
+        facts.push((tr.answered_by, models(&design.answerers)));
+        facts.push((tr.judged_by, models(&design.judges)));
+    }
+    facts
 }
 
 /// The section on what a run asked and paid. Another run with equal results has another.
@@ -217,26 +250,6 @@ fn in_context(summary: &Summary, tr: &Translation) -> Option<Section> {
     let table = text_table(FigureTableId::Contexts, summary, tr).without_void()?;
     let blocks = [Block::Table(table), Block::dim(tr.in_context_note)];
     Section::new("in-context", tr.in_context_title, blocks)
-}
-
-/// The scores of contexts in which nothing was compressed.
-fn not_compressed(summary: &Summary, tr: &Translation) -> Option<Section> {
-    let columns = [tr.contexts, tr.overall, tr.survival].map(str::to_owned);
-    let table = method_table(
-        summary,
-        columns,
-        |method| method.not_compressed.as_ref(),
-        |left_out| {
-            let contexts = format!("{}/{}", grouped(left_out.contexts), grouped(left_out.of));
-            let survival = share(left_out.fact_survival);
-            [contexts, level(&left_out.overall), survival]
-                .map(plain_cell)
-                .into()
-        },
-        tr,
-    );
-    let blocks = [Block::Table(table), Block::dim(tr.not_compressed_note)];
-    Section::new("not-compressed", tr.not_compressed_title, blocks)
 }
 
 /// Open book next to closed book.

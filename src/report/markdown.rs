@@ -1,17 +1,15 @@
 //! `report.md`: short enough to paste into a pull request.
 
-use base::text::{escape_controls, grouped, is_shown_escaped, one_line};
+use base::text::{escape_controls, is_shown_escaped, one_line};
 use std::fmt::Write;
 
-use super::details::{SPENDING, details};
+use super::details::{SPENDING, details, facts, title};
 use super::document::Block;
-use super::figures::verdict_mark;
-use super::headline::{headline, verdict_of};
-use super::notes::{critical_warnings, has_answers};
-use super::screen::{Extent, SHOWN_QUESTIONS, front};
+use super::headline::headline;
+use super::screen::{Extent, SHOWN_QUESTIONS, front, sentences};
 use super::styled::{TableCell, TextStyle, TextTable};
-use super::translation::{Translation, translation};
-use crate::results::{Headline, Manifest, ModelInfo, Summary};
+use super::translation::translation;
+use crate::results::{Manifest, Summary};
 
 /// What the report shows of the first screen.
 const EXTENT: Extent = Extent {
@@ -25,8 +23,14 @@ const EXTENT: Extent = Extent {
 pub fn markdown(summary: &Summary, manifest: &Manifest) -> String {
     let tr = translation(manifest.design.locale.of_report());
     let found = headline(summary, manifest);
-    let mut out = header(&found, summary, manifest, tr);
-    out.push_str(&blocks(&front(&found, summary, manifest, EXTENT)));
+    let mut first = sentences(&found, summary, manifest);
+    let facts = facts(summary, &manifest.design, tr);
+    let facts = facts.iter().map(|(name, value)| format!("{name}: {value}"));
+    let title = format!("{}: {}", tr.title, title(summary, tr));
+    let about: Vec<String> = std::iter::once(title).chain(facts).collect();
+    first.push(Block::plain(about.join(" · ")));
+    first.extend(front(&found, summary, manifest, EXTENT));
+    let mut out = blocks(&first).trim_start().to_owned();
     let sections = details(summary, manifest).into_iter();
     for section in sections.filter(|section| section.id != SPENDING) {
         // With the empty lines, the text between the tags is read as Markdown.
@@ -44,7 +48,7 @@ pub fn markdown(summary: &Summary, manifest: &Manifest) -> String {
 fn blocks(blocks: &[Block]) -> String {
     blocks.iter().fold(String::new(), |mut out, block| {
         let text = match block {
-            Block::Sentence(style, text) => styled_text(*style, &escape_outside_code(text)),
+            Block::Sentence(style, text) => sentence(*style, &escape_outside_code(text)),
             Block::List(texts) => list(texts),
             Block::Lines(title, lines) if !lines.is_empty() => {
                 format!("**{title}**\n\n{}", list(lines))
@@ -58,6 +62,16 @@ fn blocks(blocks: &[Block]) -> String {
         }
         out
     })
+}
+
+/// A sentence with the mark of its weight.
+fn sentence(style: TextStyle, text: &str) -> String {
+    match style {
+        TextStyle::Warning => format!("> **!** {text}"),
+        TextStyle::Good => format!("**▲ {text}**"),
+        TextStyle::Bad => format!("**▼ {text}**"),
+        _ => styled_text(style, text),
+    }
 }
 
 fn styled_text(style: TextStyle, text: &str) -> String {
@@ -108,67 +122,6 @@ fn table_cell(at: usize, cell: &TableCell) -> String {
         _ => styled_text(*style, text),
     });
     parts.collect::<Vec<_>>().join(" ")
-}
-
-fn header(headline: &Headline, summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
-    let design = &manifest.design;
-    let mark = verdict_of(&headline.result)
-        .map(verdict_mark)
-        .unwrap_or_default();
-    let sentence = escape_outside_code(format!("{mark} {}", headline.text).trim());
-    let more = match headline.more.is_empty() {
-        true => String::new(),
-        false => format!("{}\n\n", escape_outside_code(&headline.more)),
-    };
-    let mut out = format!(
-        "**{sentence}**\n\n{more}{}: {}",
-        tr.title,
-        escape(&summary.label)
-    );
-    if let Some(comparison) = &summary.comparison {
-        let _ = write!(out, " {} {}", tr.against, escape(&comparison.baseline));
-    }
-    let judged: u64 = summary
-        .methods
-        .iter()
-        .map(|(_, method)| method.cells.judged)
-        .sum();
-    let _ = write!(
-        out,
-        " · {}: {} · {}: {}",
-        tr.fixtures,
-        design.fixtures.len(),
-        tr.runs,
-        design.runs.compress
-    );
-    if has_answers(design) {
-        let (answerers, judges) = (
-            model_names(&design.answerers, tr),
-            model_names(&design.judges, tr),
-        );
-        let _ = write!(out, " · {}: {}", tr.cells, grouped(judged));
-        let _ = write!(
-            out,
-            " · {} {answerers} · {} {judges}",
-            tr.answered_by, tr.judged_by
-        );
-    }
-    out.push('\n');
-    for warning in critical_warnings(summary, manifest, tr) {
-        let _ = write!(out, "\n> **!** {}\n", escape(&warning));
-    }
-    out
-}
-
-fn model_names(models: &[ModelInfo], tr: &Translation) -> String {
-    let names = models.iter().map(|model| {
-        if model.lexical {
-            tr.lexical.to_owned()
-        } else {
-            code(&model.model)
-        }
-    });
-    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Escapes Markdown, HTML and mentions.

@@ -37,16 +37,11 @@ texts! {
     verdict: "verdict", "结论";
     detectable: "smallest detectable change", "最小可检出变化";
     context_tokens: "tokens", "词元";
-    survival: "facts kept", "事实保留";
     user_kept_note:
         "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
          what the user said do not test it.",
         "{} 的词元（在 {} 替换的内容中）是厂商逐字保留的用户消息：关于用户所说内容的问题不能检验这次压缩。";
     kept_verbatim: "{} (kept {})", "{}（保留 {}）";
-    not_compressed_title: "Not compressed", "未压缩";
-    not_compressed_note:
-        "Contexts that a method left uncompressed. They do not show how it compresses, so no other figure counts them.",
-        "方法保留了本应替换的全部内容的上下文。它们不反映压缩效果，不计入其他任何数字；各方法只在其余压缩点上比较。";
     not_compressed_line: "not compressed, and in no figure: {}", "未压缩，不计入任何数字：{}";
     not_compressed_part: "{} {} of {} contexts", "{} {}/{} 个上下文";
     in_context_title: "What contexts say of the facts", "上下文对事实的表述";
@@ -90,7 +85,6 @@ texts! {
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
     cost_of_contexts: "cost of contexts", "上下文费用";
-    contexts: "contexts", "上下文";
     seconds: "seconds", "秒";
     compressions_title: "Compressions", "压缩";
     compressions_note:

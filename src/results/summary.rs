@@ -326,7 +326,7 @@ impl SummaryBuilder<'_> {
                 .filter_map(|runs| runs.real_runs)
                 .reduce(f64::min),
             open_book: OpenBookSummary::new(self.set, variant, &self.whole),
-            not_compressed: NotCompressed::new(self.set, variant, &self.whole),
+            not_compressed: NotCompressed::new(self.set, variant),
             cells: cell_counts(self.set, variant),
             truncated_share: truncated_share(self.set, variant),
         })

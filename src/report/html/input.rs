@@ -10,14 +10,13 @@ use crate::action::{ActionKey, StageName};
 use crate::judge::Rubric;
 use crate::plan::Blame;
 use crate::probe::Probe;
-use crate::report::details::details;
+use crate::report::details::{details, facts, title};
 use crate::report::document::{Block, Section};
-use crate::report::figures::count;
 use crate::report::headline::headline;
 use crate::report::notes::has_answers;
 use crate::report::screen::{Extent, front, sentences};
 use crate::report::translation::{Translation, fill, translation};
-use crate::results::{Design, Manifest, ModelInfo, Row, Summary};
+use crate::results::{Design, Manifest, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
 
@@ -100,13 +99,16 @@ impl<'a> PageInput<'a> {
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale.of_report());
-        let against = summary.comparison.as_ref();
-        let against = against.map(|found| format!(" {} {}", tr.against, found.baseline));
+        let facts = facts(summary, design, tr).into_iter();
+        let version = ("compeval", manifest.version.clone());
+        let facts = facts.chain([version]);
         PageInput {
-            label: format!("{}{}", summary.label, against.unwrap_or_default()),
+            label: title(summary, tr),
             locale: design.locale.of_report(),
             front: sentences(&headline(summary, manifest), summary, manifest),
-            facts: facts(manifest, rows, tr),
+            facts: facts
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
             sections: sections(summary, manifest, tr),
             methods: page_methods(design),
             rubric,
@@ -168,32 +170,6 @@ fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
     let title = tr.pick("Failures", "失败");
     let title = format!("{title} ({})", manifest.failures.len());
     Section::new("failures", title, [Block::List(lines.collect())])
-}
-
-fn facts(manifest: &Manifest, rows: &[Row], tr: &Translation) -> Vec<(String, String)> {
-    let design = &manifest.design;
-    let mut facts = vec![
-        (tr.fixtures, design.fixtures.len().to_string()),
-        (tr.runs, design.runs.compress.to_string()),
-    ];
-    if has_answers(design) {
-        facts.push((tr.cells, count(Some(rows.len() as f64))));
-        facts.push((tr.answered_by, model_names(&design.answerers)));
-        facts.push((tr.judged_by, model_names(&design.judges)));
-    }
-    facts.push(("compeval", manifest.version.clone()));
-    facts
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-fn model_names(models: &[ModelInfo]) -> String {
-    models
-        .iter()
-        .map(|info| info.model.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// The methods of a design, as the page shows them.

@@ -16,19 +16,17 @@
 //! sides: otherwise a change could move the mean by changing which dimensions it includes.
 //!
 //! Contexts in which a method kept everything that it was asked to replace do not show how it compresses, so no other
-//! figure includes them. The answers from them are averaged here.
+//! figure includes them. They are counted here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::Answers;
 use super::contexts::contexts;
 use crate::judge::Dimension;
 use crate::results::files::design::{MethodInfo, MethodVariant};
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::scores::Grade;
-use crate::results::result_set::selection::{ScoreEstimate, Selection, Subset, overall_level};
 use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
@@ -247,40 +245,22 @@ fn narrow_scale(set: &ResultSet, dimension: Dimension) -> Option<ExclusionReason
 }
 
 /// `not_compressed` of a method in `summary.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCompressed {
     /// Contexts in which nothing was compressed.
     pub contexts: u64,
     /// All contexts of the method.
     pub of: u64,
-    /// `overall` of the answers from these contexts.
-    pub overall: ScoreEstimate,
-    /// The share of their expected facts that occur in the context.
-    pub fact_survival: Option<f64>,
 }
 
 impl NotCompressed {
-    /// Measures a variant; `None` if it compressed everywhere. `whole` is the selection of its other figures.
-    pub(crate) fn new(
-        set: &ResultSet,
-        variant: usize,
-        whole: &Selection<'_>,
-    ) -> Option<NotCompressed> {
+    /// Counts the contexts of a variant; `None` if it compressed everywhere.
+    pub(crate) fn new(set: &ResultSet, variant: usize) -> Option<NotCompressed> {
         let uncompressed = set.not_compressed.as_deref()?;
         let name = set.method(variant)?.name.as_str();
         let [contexts, others] = [uncompressed, set].map(|set| contexts(set, name).len() as u64);
-        let probes: Subset = uncompressed.scores.judged(variant);
-        let answers = Answers::new(uncompressed, variant, &probes);
-        (contexts > 0).then(|| NotCompressed {
-            contexts,
-            of: contexts + others,
-            overall: overall_level(
-                &whole
-                    .over(&uncompressed.scores, probes.clone())
-                    .runs(variant),
-            ),
-            fact_survival: answers.fact_survival(),
-        })
+        let of = contexts + others;
+        (contexts > 0).then_some(NotCompressed { contexts, of })
     }
 }
 
@@ -446,11 +426,7 @@ mod tests {
             .not_compressed
             .as_ref()
             .expect("it kept everything once");
-        assert_eq!(
-            (apart.contexts, apart.of, apart.overall.median),
-            (1, 3, Some(5.0))
-        );
-        assert_eq!(apart.fact_survival, Some(1.0));
+        assert_eq!((apart.contexts, apart.of), (1, 3));
         assert_eq!(busy.not_compressed, None);
     }
 

@@ -114,16 +114,6 @@ impl<'s> Selection<'s> {
             .with_overall_of(self)
     }
 
-    /// Other probes with the scores of other answers, with `overall` over the same dimensions if this has any.
-    pub(crate) fn over<'o>(&self, scores: &'o Scores, probes: Subset) -> Selection<'o> {
-        let other = Selection::new(scores, probes.clone(), probes, &self.excluded);
-        if self.overall.is_empty() {
-            other
-        } else {
-            other.with_overall_of(self)
-        }
-    }
-
     /// The same selection with `overall` over the dimensions of `other`, because both sides of a comparison must use
     /// the same.
     pub(crate) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
