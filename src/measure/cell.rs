@@ -11,7 +11,7 @@ use super::survival::{FactClass, Refetch, presence, refetch, share, smallest_hol
 use crate::probe::Probe;
 use base::units::Tokens;
 use lexical::claims::{asserts, stated_as_current};
-use lexical::facts::{FactFinder, History, Topic};
+use lexical::facts::{History, Topic};
 use lexical::{ContextEntries, unknown_names};
 use sessions::transcript::{fold, fold_document};
 
@@ -19,17 +19,12 @@ use sessions::transcript::{fold, fold_document};
 #[derive(Clone, Debug)]
 pub struct ProbeMeasure {
     names: Vec<String>,
-    expected: Vec<FactFinder>,
-    superseded_names: Vec<String>,
-    superseded: Vec<FactFinder>,
+    /// The facts, and what the question is about.
+    facts: ContextProbe,
     question: String,
-    /// What the question is about.
-    topic: Topic,
-    in_context: ContextProbe,
     answerable: bool,
     /// Facts that are paraphrases occur nowhere literally: where they were kept or lost is then unknown.
     literal: bool,
-    /// How often each expected fact was said, and where.
     /// What an answer may say without asserting another value.
     known: KnownValues,
     /// The smallest message that holds each expected fact, and the tokens of all messages.
@@ -102,25 +97,21 @@ impl ProbeMeasure {
         until: usize,
         tokens: Arc<[Tokens]>,
     ) -> ProbeMeasure {
-        let expected = FactFinder::all_within(&probe.expected_facts, history.paths());
+        let facts = ContextProbe::new(probe, history.paths());
         let spellings = probe
             .expected_facts
             .iter()
             .flat_map(|fact| &fact.spellings)
             .map(String::as_str);
         let replaced = tokens_of(&tokens, prefix.clone());
-        let holders = smallest_holders(history, prefix, &tokens, &expected);
+        let holders = smallest_holders(history, prefix, &tokens, &facts.expected);
         ProbeMeasure {
             names: names_of(&probe.expected_facts),
-            superseded_names: names_of(&probe.superseded_facts),
-            superseded: FactFinder::all_within(&probe.superseded_facts, history.paths()),
+            facts,
             question: probe.question.clone(),
-            topic: Topic::new(&probe.question, &probe.expected_facts),
-            in_context: ContextProbe::new(probe, history.paths()),
             answerable: probe.answerable,
             literal: probe.literal,
             known: KnownValues::new(&probe.question, spellings),
-            expected,
             holders,
             tokens,
             replaced,
@@ -131,7 +122,7 @@ impl ProbeMeasure {
     /// For each expected fact, whether it occurs in `context`, a text made by [`fold`]. It is the same for all answers
     /// from a context and worth keeping, for a context may be long.
     pub fn presence(&self, context: &str) -> Vec<bool> {
-        presence(context, &self.expected, &self.topic)
+        presence(context, &self.facts.expected, &self.facts.topic)
     }
 
     /// The share of the expected facts that occur in `context`, as [`Measured::fact_survival`] has it.
@@ -145,7 +136,7 @@ impl ProbeMeasure {
 
     /// For each expected fact, whether one of the `excerpts` has it; `None` for paraphrases.
     pub fn found_in<'t>(&self, excerpts: impl Iterator<Item = &'t str>) -> Option<Vec<bool>> {
-        let mut found = vec![false; self.expected.len()];
+        let mut found = vec![false; self.facts.expected.len()];
         for excerpt in excerpts {
             let present = self.presence(&fold_document(excerpt));
             found
@@ -164,8 +155,8 @@ impl ProbeMeasure {
         own: &ContextEntries,
         folded: &str,
     ) -> Option<ContextFacts> {
-        let has_facts = self.literal && !self.expected.is_empty();
-        has_facts.then(|| self.in_context.read(entries, own, folded))
+        let has_facts = self.literal && !self.facts.expected.is_empty();
+        has_facts.then(|| self.facts.read(entries, own, folded))
     }
 
     /// Measures one answer. `present` is the result of [`ProbeMeasure::presence`] for its context; `None` if that
@@ -179,7 +170,7 @@ impl ProbeMeasure {
     ) -> Measured {
         let present = present.filter(|_| self.literal);
         let folded = fold(answer);
-        let answered = presence(&folded, &self.expected, &Topic::default());
+        let answered = presence(&folded, &self.facts.expected, &Topic::default());
         let is_lost =
             present.is_some_and(|present| !present.is_empty() && !present.contains(&true));
         let when_lost = is_lost.then(|| AnswerWhenLost::new(answer, &answered, &self.known));
@@ -197,12 +188,13 @@ impl ProbeMeasure {
                     found: None,
                 }
             });
-        let stale = stated_as_current(answer, &self.superseded, &self.expected);
+        let stale = stated_as_current(answer, &self.facts.superseded, &self.facts.expected);
         Measured {
             facts: facts.collect(),
             fact_survival: present.and_then(|present| share(present.iter().copied())),
             when_lost,
             stale: self
+                .facts
                 .superseded_names
                 .iter()
                 .zip(stale)

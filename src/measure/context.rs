@@ -97,10 +97,11 @@ pub struct ContextShares {
 /// A probe whose facts can be looked for in many contexts.
 #[derive(Clone, Debug)]
 pub struct ContextProbe {
-    expected: Vec<FactFinder>,
-    superseded: Vec<FactFinder>,
-    superseded_names: Vec<String>,
-    topic: Topic,
+    pub(super) expected: Vec<FactFinder>,
+    pub(super) superseded: Vec<FactFinder>,
+    pub(super) superseded_names: Vec<String>,
+    /// What the question is about.
+    pub(super) topic: Topic,
     /// What an entry may say without contradicting a fact.
     known: KnownValues,
     reads_denials: bool,

@@ -18,7 +18,7 @@ pub enum Block {
     Lines(String, Vec<String>),
     /// Figures of methods.
     Table(TextTable),
-    /// Edited lines, each with `+` or `-` in front, where they are, and how many more there are.
+    /// Lines of a text as they are, under where they are, and how many more there are; edited ones have `+` or `-` in front.
     Diff(String, Vec<String>, usize),
 }
 

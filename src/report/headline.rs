@@ -752,11 +752,6 @@ fn remarks(
             )
         }),
         fixed(
-            change.is_drift_unchecked(),
-            "drift not checked",
-            "未检查评审漂移",
-        ),
-        fixed(
             change.single_run && trend != Trend::Unchanged,
             "one run",
             "一次运行",

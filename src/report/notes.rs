@@ -334,16 +334,6 @@ const FEW_PROBES: usize = 8;
 /// A sentence for each kind of input that is missing or too small.
 fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let is_answered = !manifest.design.answerers.is_empty();
-    let fixtures = summary
-        .methods
-        .iter()
-        .map(|(_, method)| method.overall.fixtures)
-        .max();
-    let few_fixtures = match fixtures {
-        Some(1) => Some(tr.one_fixture.to_owned()),
-        Some(2) => Some(tr.few_fixtures.to_owned()),
-        _ => None,
-    };
     let few_probes = match summary.probes {
         0 => None,
         1 => Some(tr.one_probe.to_owned()),
@@ -356,7 +346,6 @@ fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<
         .values()
         .any(|method| method.economy.constraints_kept.is_some());
     [
-        few_fixtures,
         few_probes.filter(|_| is_answered),
         has_one_run.then(|| tr.single_run.to_owned()),
         (is_answered && !has_constraints).then(|| tr.no_constraints.to_owned()),
@@ -413,8 +402,7 @@ fn answered(
         .filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
 }
 
-/// How the open scores compare with a search without any context: whether its score is near that of the whole
-/// transcript, and which methods score no higher than it. If it was not measured, the sentence says so.
+/// Whether a search without any context scores near the whole transcript. If it was not measured, the sentence says so.
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
     answered(summary).next()?;
     let Some((_, floor, alone)) =
@@ -426,21 +414,14 @@ pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<St
     let full = (summary.methods.values()).find(|method| {
         method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full)
     });
-    let near = match full.and_then(|full| full.overall.median) {
+    match full.and_then(|full| full.overall.median) {
         None => Some(tr.full_unmeasured.to_owned()),
         Some(full) if full - alone > NEAR_FULL => None,
         Some(full) => Some(fill(
             tr.archive_alone,
             &[&score(Some(alone)), &score(Some(full))],
         )),
-    };
-    let candidates = answered(summary)
-        .filter(|(_, method, _)| !method.is_anchor() && method.answerer == floor.answerer);
-    let not_above =
-        candidates.filter(|(_, _, open)| open.open.median.is_some_and(|open| open <= alone));
-    let names = joined(not_above.map(|(name, _, _)| name.clone()), ", ");
-    let not_above = names.map(|names| fill(tr.not_above_archive, &[&names]));
-    joined(near.into_iter().chain(not_above), " ")
+    }
 }
 
 fn is_built_in(method: &MethodSummary, strategy: BuiltInStrategy) -> bool {

@@ -153,10 +153,6 @@ texts! {
         "{}/{} 个会话使用{}，而评审只用{}测试过：能否为这些会话评分尚不清楚（pipeline.toml 的 `locale` 决定测试所用的语言）。";
     english: "English", "英文";
     chinese: "Chinese", "中文";
-    one_fixture: "one fixture: no interval.", "只有一个样本：有数值，没有区间。";
-    few_fixtures:
-        "fewer than 3 fixtures: intervals are very wide, and there is no verdict.",
-        "样本不足 3 个：区间很宽，且不下结论。";
     deterministic:
         "{}: deterministic, so there is no re-run interval.",
         "确定性：各次运行重复同样的工作，{} 没有重跑区间。";
@@ -190,9 +186,6 @@ texts! {
     full_unmeasured:
         "Add a `full` method to compare a search alone with the whole transcript.",
         "没有策略为 `full` 的方法，因此无法知道只靠检索与完整会话相差多少。";
-    not_above_archive:
-        "With a search no better than a search without any context: {}.",
-        "加上检索后并不优于没有任何上下文的检索：{}。";
     own_notes: "own notes", "自己的笔记";
     search_only: "search only", "仅检索原文";
     archive: "archive", "存档";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::aggregates::CellCounts;
 use super::comparison::changes::Flip;
-use super::comparison::values::{Comparison, DriftCheck, MethodComparison};
+use super::comparison::values::{Comparison, MethodComparison};
 use super::files::edits::TextEdit;
 use super::files::manifest::{Manifest, Outcome};
 use super::result_set::ProbePlace;
@@ -309,35 +309,22 @@ impl Comparison {
         found.collect()
     }
 
-    /// The methods with a verdict; where there is none, those whose figures changed.
-    fn shown(&self) -> Vec<&MethodComparison> {
+    /// The mean change of the tokens of the methods with a verdict, or, where there is none, of those whose figures changed:
+    /// 0.75 is 75% more; `None` where one is unknown.
+    pub fn growth(&self) -> Option<f64> {
         let verdicts = [Verdict::Regressed, Verdict::Improved];
         let named: BTreeSet<&str> = verdicts
             .into_iter()
             .flat_map(|verdict| self.changes_with_verdict(verdict))
             .map(|change| change.method)
             .collect();
-        let methods = self.methods.iter().filter(|(name, compared)| {
+        let shown = self.methods.iter().filter(|(name, compared)| {
             named.contains(name.as_str()) || (named.is_empty() && compared.has_changed_figures())
         });
-        methods.map(|(_, compared)| compared).collect()
-    }
-
-    /// The mean change of the tokens of these methods, 0.75 being 75% more; `None` where one is unknown.
-    pub fn growth(&self) -> Option<f64> {
-        let changes = self.shown().into_iter();
-        let changes: Option<Vec<f64>> = changes
-            .map(|compared| compared.costs.tokens.relative())
+        let changes: Option<Vec<f64>> = shown
+            .map(|(_, compared)| compared.costs.tokens.relative())
             .collect();
         stats::mean(&changes?)
-    }
-
-    /// Whether a changed judge would explain a verdict, and this was not checked.
-    pub fn is_drift_unchecked(&self) -> bool {
-        let checks = self.shown().into_iter();
-        let checks = checks.filter_map(|compared| compared.drift.as_ref());
-        let mut checks = checks.chain(&self.drift);
-        checks.any(|check| *check == DriftCheck::Unchecked)
     }
 
     /// What was edited in the methods that changed, and in the pipeline as a whole.

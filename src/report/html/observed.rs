@@ -1,10 +1,9 @@
 //! The page of `observe`: the worst compactions, each with what was read again and with the summary. It has no script.
 
-use std::fmt::Write as _;
-
-use super::chunks::escape;
 use super::document::document;
+use crate::report::document::{Block, Section};
 use crate::report::figures::{counted, short_time};
+use crate::report::styled::TextTable;
 use base::locale::{Locale, localized};
 use base::say;
 use base::text::short;
@@ -38,17 +37,23 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> Strin
         coverage.with_controls,
         coverage.counted,
     );
-    let mut body = format!("<h1>{title}</h1>\n<p class=\"lead\">{lead}</p>\n");
-    let shown: Vec<&ObservedCompaction> = cases
-        .iter()
-        .filter_map(|at| observation.compactions.get(*at))
+    let shown = cases.iter();
+    let shown = shown.filter_map(|at| observation.compactions.get(*at));
+    let shown: Vec<&ObservedCompaction> = shown.collect();
+    let rows = shown.iter().map(|case| compaction_row(case));
+    let table = TextTable::plain(&compaction_columns(), &[], rows);
+    let note = localized(
+        "* not counted; the case gives the reason.",
+        "* 未计入，原因见各例。",
+    );
+    let has_stars = shown.iter().any(|case| case.not_counted.is_some());
+    let note = has_stars.then(|| Block::plain(note));
+    let blocks = [Block::plain(lead), Block::Table(table)];
+    let overview = Section::new("overview", title, blocks.into_iter().chain(note));
+    let sections: Vec<Section> = (overview.into_iter())
+        .chain(shown.into_iter().filter_map(section))
         .collect();
-    body.push_str(&overview(&shown));
-    shown
-        .iter()
-        .enumerate()
-        .for_each(|(number, case)| body.push_str(&section(number + 1, case)));
-    document(Locale::printed(), "compeval observe", &body)
+    document(Locale::printed(), "compeval observe", &sections)
 }
 
 fn number<T: ToString>(value: Option<T>) -> String {
@@ -92,205 +97,102 @@ pub fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
     ]
 }
 
-fn overview(cases: &[&ObservedCompaction]) -> String {
-    let columns = compaction_columns().map(|column| format!("<th>{column}</th>"));
-    let rows = cases.iter().enumerate().map(|(at, case)| {
-        let cells = compaction_row(case).into_iter().enumerate();
-        let cells = cells.map(|(column, text)| match column {
-            0 => format!(
-                "<td><a href=\"#case-{}\">{}</a></td>",
-                at + 1,
-                escape(&text)
-            ),
-            _ => format!("<td>{}</td>", escape(&text)),
-        });
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    });
-    let mut table = format!(
-        "<div class=\"wide\"><table class=\"names\"><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table></div>\n",
-        columns.concat(),
-        rows.collect::<String>()
-    );
-    if cases.iter().any(|case| case.not_counted.is_some()) {
-        let note = localized(
-            "* not counted; the case gives the reason.",
-            "* 未计入，原因见各例。",
-        );
-        let _ = writeln!(table, "<p>{note}</p>");
-    }
-    table
-}
-
-fn section(number: usize, case: &ObservedCompaction) -> String {
-    let time = case
-        .time
-        .as_ref()
-        .map(|time| format!("{}{}", localized(", ", "，"), escape(&short_time(time))))
-        .unwrap_or_default();
+fn section(case: &ObservedCompaction) -> Option<Section> {
+    let time = case.time.as_deref();
+    let time = time.map(|time| format!("{}{}", localized(", ", "，"), short_time(time)));
     let place = say!(
-        "{}, before message {}{time}",
-        "{}，在第 {} 条消息之前{time}",
-        escape(case.format),
-        case.at
+        "{}, before message {}{}",
+        "{}，在第 {} 条消息之前{}",
+        case.format,
+        case.at,
+        time.unwrap_or_default()
     );
-    let mut out = format!(
-        "<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n",
-        escape(&case.session)
-    );
-    if let Some(reason) = case.not_counted {
-        let said = say!("Not counted: {}.", "未计入：{}。", reason.message());
-        let _ = writeln!(out, "<p>{}</p>", escape(&said));
-    }
+    let reason = case.not_counted.map(|reason| reason.message());
+    let reason = reason.map(|reason| say!("Not counted: {reason}.", "未计入：{reason}。"));
     let read = case.re_read.iter().map(|one| {
-        let named = named(case, &one.path).map_or_else(String::new, naming);
         let lines = one
             .lines
-            .map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行"))
-            .unwrap_or_default();
-        format!("{}{lines}{}{named}", escape(&one.path), in_turn(one.turn))
+            .map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行"));
+        let summary = case.summary.as_deref();
+        let named = summary.map(|summary| naming(names_file(summary, &one.path)));
+        let (lines, named) = (lines.unwrap_or_default(), named.unwrap_or_default());
+        format!("{}{lines}{}{named}", one.path, in_turn(one.turn))
     });
-    out.push_str(&list(
-        localized("Read again, unchanged", "未变而重读"),
-        read,
-    ));
-    let failed = case.repeated.iter().map(|one| {
-        format!(
-            "{}: {}{}",
-            escape(&one.command),
-            escape(&one.error),
-            in_turn(one.turn)
-        )
-    });
-    out.push_str(&list(
-        localized("Failed again with the same error", "以同样的错误再次失败"),
-        failed,
-    ));
-    if !case.corrections.is_empty() {
-        let _ = writeln!(
-            out,
-            "<h3>{}</h3>",
-            localized("May be corrections by the user", "可能是用户的更正")
-        );
-        case.corrections
-            .iter()
-            .for_each(|text| out.push_str(&format!("<blockquote>{}</blockquote>\n", escape(text))));
-    }
-    let _ = writeln!(
-        out,
-        "<h3>{}</h3>",
-        localized("What the summary said", "摘要的内容")
-    );
-    match &case.summary {
-        Some(summary) => out.push_str(&format!(
-            "<pre tabindex=\"0\">{}</pre>\n",
-            marked(summary, case)
-        )),
+    let failed = case.repeated.iter();
+    let failed = failed.map(|one| format!("{}: {}{}", one.command, one.error, in_turn(one.turn)));
+    let lists = [
+        (
+            localized("Read again, unchanged", "未变而重读"),
+            read.collect(),
+        ),
+        (
+            localized("Failed again with the same error", "以同样的错误再次失败"),
+            failed.collect(),
+        ),
+        (
+            localized("May be corrections by the user", "可能是用户的更正"),
+            case.corrections.clone(),
+        ),
+    ];
+    let said = localized("What the summary said", "摘要的内容").to_owned();
+    let summary = match &case.summary {
+        Some(summary) => Block::Diff(said, summary.lines().map(str::to_owned).collect(), 0),
         None => {
             let none = localized("The log has no readable summary.", "日志中没有可读的摘要。");
-            let _ = writeln!(out, "<p>{none}</p>");
+            Block::Lines(said, vec![none.to_owned()])
         }
-    }
-    out.push_str("</section>\n");
-    out
+    };
+    let blocks = [place].into_iter().chain(reason).map(Block::plain);
+    let lists = lists.map(|(title, items)| Block::Lines(title.to_owned(), items));
+    let blocks = blocks.chain(lists).chain([summary]);
+    Section::new("case", case.session.clone(), blocks)
 }
 
 fn in_turn(turn: usize) -> String {
     say!(" (turn {turn})", "（第 {turn} 轮）")
 }
 
-/// Whether the summary names a file, as markup.
+/// Whether the summary names a file, in words.
 fn naming(is_named: bool) -> String {
     match is_named {
-        true => format!(
-            " <span class=\"kept\">✓ {}</span>",
-            localized("named in the summary", "摘要中提到")
-        ),
+        true => format!(" ✓ {}", localized("named in the summary", "摘要中提到")),
         false => format!(
-            " <span class=\"lost\">× {}</span>",
+            " × {}",
             localized("not named in the summary", "摘要中未提到")
         ),
     }
 }
 
-/// Whether the summary names the file, by its path or by the last part of it; `None` if the summary cannot be read.
-fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {
-    let summary = case.summary.as_ref()?;
-    Some(!places(summary, path).is_empty())
-}
-
-/// The places where a text names a file: by its whole path, otherwise by the last part of it.
-fn places(text: &str, path: &str) -> Vec<(usize, usize)> {
+/// Whether a text names a file, by its path or by the last part of it.
+fn names_file(text: &str, path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let whole = places_of_word(text, path);
-    if whole.is_empty() {
-        places_of_word(text, name)
-    } else {
-        whole
-    }
+    has_word(text, path) || has_word(text, name)
 }
 
-/// The places where a text has `word`, but not as a part of a longer name.
-fn places_of_word(text: &str, word: &str) -> Vec<(usize, usize)> {
-    if word.is_empty() {
-        return Vec::new();
-    }
-    let all = text
-        .match_indices(word)
-        .map(|(at, found)| (at, at + found.len()));
-    all.filter(|(from, to)| {
-        let follows = text.get(*to..).unwrap_or("");
-        let goes_on = follows
-            .strip_prefix('.')
-            .unwrap_or(follows)
-            .starts_with(is_part_of_name);
-        !text.get(..*from).unwrap_or("").ends_with(is_part_of_name) && !goes_on
+/// Whether a text has `word`, and not only as a part of a longer name.
+fn has_word(text: &str, word: &str) -> bool {
+    let mut all = text.match_indices(word);
+    all.any(|(from, found)| {
+        let (before, after) = text.split_at(from);
+        let follows = after.strip_prefix(found).unwrap_or_default();
+        let follows = follows.strip_prefix('.').unwrap_or(follows);
+        !word.is_empty()
+            && !before.ends_with(is_part_of_name)
+            && !follows.starts_with(is_part_of_name)
     })
-    .collect()
 }
 
 fn is_part_of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// The summary as markup, with the files that were read again marked.
-fn marked(summary: &str, case: &ObservedCompaction) -> String {
-    let mut all: Vec<(usize, usize)> = case
-        .re_read
-        .iter()
-        .flat_map(|one| places(summary, &one.path))
-        .collect();
-    all.sort_unstable();
-    let (mut out, mut end) = (String::new(), 0);
-    for (from, to) in all {
-        if from < end {
-            continue;
-        }
-        let before = summary.get(end..from).unwrap_or("");
-        let name = summary.get(from..to).unwrap_or("");
-        out.push_str(&format!("{}<mark>{}</mark>", escape(before), escape(name)));
-        end = to;
-    }
-    out.push_str(&escape(summary.get(end..).unwrap_or("")));
-    out
-}
-
-/// A list of items, which are markup.
-fn list(heading: &str, items: impl Iterator<Item = String>) -> String {
-    let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
-    if items.is_empty() {
-        String::new()
-    } else {
-        format!("<h3>{heading}</h3>\n<ul>{items}</ul>\n")
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::places;
+    use super::names_file;
 
     #[test]
     fn a_summary_names_a_file_by_its_path_or_its_last_part() {
-        let named = |text: &str| !places(text, "src/net/retry.rs").is_empty();
+        let named = |text: &str| names_file(text, "src/net/retry.rs");
         assert!(
             named("changed src/net/retry.rs.")
                 && named("`retry.rs` waits longer")

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Answers;
 use crate::action::StageName;
-use crate::measure::{AnswerWhenLost, ContextShares, FactOutcome, share};
+use crate::measure::{AnswerWhenLost, ContextShares, share};
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::scores::MeasuredAnswer;
@@ -167,26 +167,23 @@ pub(crate) fn fabrication(answers: &Answers<'_>) -> Share {
 
 /// Survival by the heading of the compression prompt that facts belong under.
 pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
-    let shares = survival_by(answers, |measured, _| measured.heading.clone());
-    shares.into_iter().collect()
-}
-
-/// By group, the share of facts that occur in the context. Within a fixture, each fact has the same weight.
-fn survival_by<N: Ord>(
-    answers: &Answers<'_>,
-    group: impl Fn(&MeasuredAnswer, &FactOutcome) -> Option<N>,
-) -> BTreeMap<N, Share> {
-    let facts = answers
-        .measured
-        .iter()
-        .flat_map(|measured| measured.facts.iter().map(move |fact| (*measured, fact)));
-    shares_by(facts.filter_map(|(measured, fact)| {
+    let facts = answers.measured.iter().flat_map(|measured| {
+        let heading = measured.heading.iter();
+        heading.flat_map(move |heading| {
+            measured
+                .facts
+                .iter()
+                .map(move |fact| (heading, fact, *measured))
+        })
+    });
+    let shares = shares_by(facts.filter_map(|(heading, fact, measured)| {
         Some((
-            group(measured, fact)?,
+            heading.clone(),
             answers.fixture(measured)?,
             fact.is_present()?,
         ))
-    }))
+    }));
+    shares.into_iter().collect()
 }
 
 /// By fixture: the numerator and the denominator of its share.

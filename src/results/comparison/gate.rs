@@ -42,11 +42,10 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         method: None,
         what: OVERALL.to_owned(),
         why: say!(
-            "mean of {} methods: {OVERALL} {}{}",
-            "{} 个方法的平均：{OVERALL} {}{}",
+            "mean of {} methods: {OVERALL} {}",
+            "{} 个方法的平均：{OVERALL} {}",
             comparison.tested,
             describe_difference(judged, comparison),
-            largest_loss(comparison),
         ),
     });
     let methods = comparison.methods.iter();
@@ -65,28 +64,6 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         .chain(of_methods)
         .chain(absent)
         .collect()
-}
-
-/// The method that lost most, with its share of all losses: the mean alone does not say where to look.
-fn largest_loss(comparison: &Comparison) -> String {
-    let losses = comparison.methods.iter().filter_map(|(method, compared)| {
-        let loss = -compared.overall.as_ref()?.difference_all;
-        (loss > 0.0).then_some((method, loss))
-    });
-    let losses: Vec<(&String, f64)> = losses.collect();
-    let all: f64 = losses.iter().map(|(_, loss)| loss).sum();
-    let largest = losses
-        .into_iter()
-        .reduce(|largest, next| if next.1 > largest.1 { next } else { largest });
-    largest
-        .map(|(method, loss)| {
-            say!(
-                "; the largest share is that of {method} ({:.0}% of all losses)",
-                "；其中 {method} 占比最大（全部损失的 {:.0}%）",
-                100.0 * loss / all
-            )
-        })
-        .unwrap_or_default()
 }
 
 fn method_regressions(

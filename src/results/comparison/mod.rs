@@ -348,7 +348,7 @@ impl<'s> PairRow<'s> {
     fn new(matched: &ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (after, before) = (matched.pair.a, matched.pair.b);
-        let edits = method_edits(before.method, after.method, find);
+        let (edits, edited_texts) = method_edits(before.method, after.method, find);
         PairRow {
             key: after.variant.key.clone(),
             tests: PairTests::new(matched, &fixtures),
@@ -360,8 +360,8 @@ impl<'s> PairRow<'s> {
                 dimensions: Ordered::new(),
                 drift: None,
                 reliability: Reliability::default(),
-                edits: edits.lines,
-                edited_texts: edits.texts,
+                edits,
+                edited_texts,
                 costs: CostChanges::from_matched(matched),
                 constraints_lost: lost_constraints(matched),
                 planted: planted_comparison(matched.methods()),

@@ -118,15 +118,6 @@ fn compare(
     }
 }
 
-/// What was edited in a method.
-#[derive(Debug, Default)]
-pub(crate) struct MethodEdits {
-    /// Each edit in words.
-    pub lines: Vec<String>,
-    /// Prompts and inputs that differ.
-    pub texts: Vec<TextEdit>,
-}
-
 /// The differences of two methods that decide their contexts. Of different strategies everything differs, so they have
 /// none.
 fn method_differences(before: &MethodInfo, after: &MethodInfo) -> Vec<Difference> {
@@ -155,17 +146,17 @@ pub(crate) fn differing_settings(one: &MethodInfo, other: &MethodInfo) -> Vec<St
         .collect()
 }
 
-/// The edits of a method. Those of another method of the same strategy are how the two differ; with another strategy
+/// The edits of a method in words, and the prompts and inputs that differ. Those of another method of the same strategy are how the two differ; with another strategy
 /// they would be noise, and there are none.
 pub(crate) fn method_edits(
     before: &MethodInfo,
     after: &MethodInfo,
     find: FindTextEdit<'_>,
-) -> MethodEdits {
-    let mut edits = MethodEdits::default();
+) -> (Vec<String>, Vec<TextEdit>) {
+    let (mut lines, mut texts) = (Vec::new(), Vec::new());
     if before.name == after.name && before.strategy != after.strategy {
         let line = format!("strategy: {} → {}", before.strategy, after.strategy);
-        edits.lines.push(line);
+        lines.push(line);
     }
     let asked = after.model.as_ref();
     let prompt = asked.and_then(|asked| asked.prompt_path.as_deref());
@@ -177,13 +168,13 @@ pub(crate) fn method_edits(
         match difference.digests() {
             [Some(old), Some(new)] => {
                 let edit = find(path, &old, &new);
-                edits.lines.extend(edit.places.iter().cloned());
-                edits.texts.push(edit);
+                lines.extend(edit.places.iter().cloned());
+                texts.push(edit);
             }
-            _ => edits.lines.push(difference.line()),
+            _ => lines.push(difference.line()),
         }
     }
-    edits
+    (lines, texts)
 }
 
 /// Edits of the pipeline as a whole that do not prevent a comparison.
@@ -270,7 +261,7 @@ fn describe_edit(before: &Design, after: &Design, name: &str) -> String {
     let edits = before
         .method(name)
         .zip(after.method(name))
-        .map(|(old, new)| method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).lines);
+        .map(|(old, new)| method_edits(old, new, &|path, _, _| TextEdit::unknown(path)).0);
     match edits.unwrap_or_default() {
         edits if edits.is_empty() => format!("method {name}"),
         edits => format!("method {name}: {}", edits.join(", ")),

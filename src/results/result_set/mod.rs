@@ -199,7 +199,7 @@ impl ResultSet {
             .map(|open| Box::new(open.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
         let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
-        let scores = Scores::new(self.design(), self.variants.len(), &grades);
+        let scores = Scores::new(self.design(), &grades);
         ResultSet {
             grades,
             answers,
@@ -229,7 +229,7 @@ impl ResultSet {
             manifest: self.manifest.clone(),
             variants: self.variants.clone(),
             probes: self.probes.clone(),
-            scores: Scores::new(self.design(), self.variants.len(), &grades),
+            scores: Scores::new(self.design(), &grades),
             grades,
             answers,
             costs: self.costs.clone(),
@@ -313,7 +313,7 @@ impl ResultSet {
             costs,
             ..
         } = totals;
-        let scores = Scores::new(&manifest.design, variants.len(), &grades);
+        let scores = Scores::new(&manifest.design, &grades);
         ResultSet {
             manifest,
             variants,

@@ -155,11 +155,15 @@ pub(crate) struct MergedScores {
 pub(crate) struct Scores {
     /// The scores of each answer and judgement, with panels merged; sorted by place.
     graded: Vec<MergedScores>,
-    grid: Grid,
-    /// By variant and probe, how many runs did work of their own; 0 where nothing was judged.
-    distinct_runs: Vec<Vec<usize>>,
-    /// By probe, which dimensions it measures for any variant.
-    measures: Vec<[bool; Dimension::ALL.len()]>,
+    /// By variant, probe and dimension, where anything was measured: the score of each run, which is the mean over its
+    /// answers and judgements.
+    by_run: BTreeMap<(usize, usize, Dimension), Vec<Option<f64>>>,
+    /// How many runs there should be.
+    runs: usize,
+    /// By variant and probe, how many runs did work of their own, where anything was judged.
+    distinct_runs: BTreeMap<(usize, usize), usize>,
+    /// The dimensions that each probe measures for any variant.
+    measures: BTreeSet<(usize, Dimension)>,
     /// By probe, its fixture; the probes of a fixture are side by side.
     fixture_of: Vec<usize>,
     /// The judges that graded anything, by their places in the design.
@@ -168,26 +172,23 @@ pub(crate) struct Scores {
 
 impl Scores {
     /// From grades sorted by place.
-    pub(crate) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
+    pub(crate) fn new(design: &Design, grades: &[Grade]) -> Scores {
         let judges: BTreeSet<usize> = grades.iter().map(|grade| grade.judge).collect();
         let graded = merge_panels(grades, judges.len(), &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
         let fixture_of: Vec<usize> = fixtures
             .flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len()))
             .collect();
-        let probes = fixture_of.len();
-        let grid = Grid::new(&graded, variants, probes, design.runs.compress as usize);
-        let measures = (0..probes)
-            .map(|probe| {
-                Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d)))
-            })
-            .collect();
-        let distinct_runs = distinct_runs(grades, judges.len(), variants, probes);
+        let runs = design.runs.compress as usize;
+        let by_run = by_run(&graded, runs);
         Scores {
-            measures,
-            grid,
+            measures: (by_run.keys())
+                .map(|(_, probe, dimension)| (*probe, *dimension))
+                .collect(),
+            by_run,
+            runs,
             graded,
-            distinct_runs,
+            distinct_runs: distinct_runs(grades, judges.len()),
             fixture_of,
             judges,
         }
@@ -200,30 +201,18 @@ impl Scores {
 
     /// How many runs there should be.
     pub(crate) fn runs(&self) -> usize {
-        self.grid.runs
+        self.runs
     }
 
     /// The probes of a variant that were judged at least once.
     pub(crate) fn judged(&self, variant: usize) -> BTreeSet<usize> {
-        let counts = self
-            .distinct_runs
-            .get(variant)
-            .into_iter()
-            .flatten()
-            .enumerate();
-        counts
-            .filter(|(_, runs)| **runs > 0)
-            .map(|(probe, _)| probe)
-            .collect()
+        let own = self.distinct_runs.range((variant, 0)..(variant + 1, 0));
+        own.map(|((_, probe), _)| *probe).collect()
     }
 
     /// How many runs of a probe did work of their own; `None` where nothing was judged.
     pub(crate) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
-        self.distinct_runs
-            .get(variant)?
-            .get(probe)
-            .copied()
-            .filter(|runs| *runs > 0)
+        self.distinct_runs.get(&(variant, probe)).copied()
     }
 
     pub(crate) fn fixture_of(&self, probe: usize) -> Option<usize> {
@@ -238,32 +227,26 @@ impl Scores {
 
     /// Whether a probe measures a dimension for any variant.
     pub(crate) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
-        self.measures
-            .get(probe)
-            .and_then(|measured| measured.get(place(dimension)))
-            .is_some_and(|measured| *measured)
+        self.measures.contains(&(probe, dimension))
     }
 
-    /// The score of each run, which is the mean over its answers and judgements; `None` for a run without a score.
+    /// The score of each run, `None` for a run without a score; empty where nothing was measured.
     pub(crate) fn by_run(
         &self,
         variant: usize,
         probe: usize,
         dimension: Dimension,
     ) -> &[Option<f64>] {
-        self.grid.by_run(variant, probe, dimension)
+        let found = self.by_run.get(&(variant, probe, dimension));
+        found.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// How many runs of a probe there should be, and how many of them have no score.
     pub(crate) fn gaps(&self, variant: usize, probe: usize, dimension: Dimension) -> MissingCounts {
-        let present = self
-            .by_run(variant, probe, dimension)
-            .iter()
-            .flatten()
-            .count();
+        let scores = self.by_run(variant, probe, dimension);
         MissingCounts {
-            cells: self.runs(),
-            missing: self.runs().saturating_sub(present),
+            cells: self.runs,
+            missing: self.runs.saturating_sub(scores.iter().flatten().count()),
         }
     }
 
@@ -331,99 +314,43 @@ fn weigh(panel: &[Grade], criteria: &[Criterion]) -> ByDimension {
     dimensions.collect()
 }
 
-/// The scores of runs in one vector: by variant, then probe, then dimension, then run. Each is the mean over the
-/// answers and judgements of the run.
-#[derive(Clone, Debug)]
-struct Grid {
-    scores: Vec<Option<f64>>,
-    /// The place of each dimension; `None` if it was not measured.
-    places: [Option<usize>; Dimension::ALL.len()],
-    /// How many dimensions were measured.
-    measured: usize,
-    probes: usize,
+/// By variant, probe and dimension, the scores of so many runs.
+fn by_run(
+    graded: &[MergedScores],
     runs: usize,
-}
-
-impl Grid {
-    fn new(graded: &[MergedScores], variants: usize, probes: usize, runs: usize) -> Grid {
-        let mut measured = 0;
-        let places = Dimension::ALL.map(|dimension| {
-            graded
-                .iter()
-                .any(|graded| graded.dimensions.contains_key(&dimension))
-                .then(|| {
-                    measured += 1;
-                    measured - 1
-                })
-        });
-        let mut grid = Grid {
-            scores: vec![None; variants * probes * measured * runs],
-            places,
-            measured,
-            probes,
-            runs,
+) -> BTreeMap<(usize, usize, Dimension), Vec<Option<f64>>> {
+    let mut scores: BTreeMap<_, Vec<Option<f64>>> = BTreeMap::new();
+    for cell in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
+        let Some(at) = cell.first().map(|first| first.at) else {
+            continue;
         };
-        for cell in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
-            let Some(at) = cell.first().map(|first| first.at) else {
+        for dimension in Dimension::ALL {
+            let found = cell.iter();
+            let found = found.filter_map(|graded| graded.dimensions.get(&dimension).copied());
+            let Some(mean) = stats::mean_of(found) else {
                 continue;
             };
-            for dimension in Dimension::ALL {
-                let scores = cell
-                    .iter()
-                    .filter_map(|graded| graded.dimensions.get(&dimension).copied());
-                let span = grid.span(at.variant, at.probe, dimension);
-                let by_run = grid.scores.get_mut(span).unwrap_or_default();
-                if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
-                    *slot = stats::mean_of(scores);
-                }
+            let by_run = scores.entry((at.variant, at.probe, dimension));
+            let by_run = by_run.or_insert_with(|| vec![None; runs]);
+            if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
+                *slot = Some(mean);
             }
         }
-        grid
     }
-
-    fn span(&self, variant: usize, probe: usize, dimension: Dimension) -> Range<usize> {
-        let Some(place) = self.places.get(place(dimension)).copied().flatten() else {
-            return 0..0;
-        };
-        let from = ((variant * self.probes + probe) * self.measured + place) * self.runs;
-        from..from + self.runs
-    }
-
-    fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
-        self.scores
-            .get(self.span(variant, probe, dimension))
-            .unwrap_or_default()
-    }
-
-    fn has(&self, variant: usize, probe: usize, dimension: Dimension) -> bool {
-        self.by_run(variant, probe, dimension)
-            .iter()
-            .any(Option::is_some)
-    }
+    scores
 }
 
 /// By variant and probe, how many runs with a score were made from different actions.
-fn distinct_runs(
-    grades: &[Grade],
-    judges: usize,
-    variants: usize,
-    probes: usize,
-) -> Vec<Vec<usize>> {
-    let mut counts = vec![vec![0; probes]; variants];
+fn distinct_runs(grades: &[Grade], judges: usize) -> BTreeMap<(usize, usize), usize> {
+    let mut counts = BTreeMap::new();
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
-        let Some(at) = runs.first().map(|first| first.at) else {
-            continue;
-        };
         let by_run = runs.chunk_by(|a, b| a.at.run == b.at.run);
         let scored = by_run.filter(|run| whole_panels(run, judges).next().is_some());
         let distinct: BTreeSet<Vec<[ActionKey; 3]>> = scored
             .map(|run| run.iter().map(|grade| grade.keys).collect())
             .collect();
-        if let Some(count) = counts
-            .get_mut(at.variant)
-            .and_then(|counts| counts.get_mut(at.probe))
-        {
-            *count = distinct.len();
+        if let Some(first) = runs.first().filter(|_| !distinct.is_empty()) {
+            counts.insert((first.at.variant, first.at.probe), distinct.len());
         }
     }
     counts
