@@ -36,8 +36,6 @@ mod pairing;
 mod power;
 #[cfg(test)]
 mod properties_tests;
-mod ranking;
-mod rerun;
 mod retention;
 pub mod thresholds;
 mod verdict;
@@ -51,14 +49,15 @@ pub use center::{
 };
 pub use components::{Component, Components, NoComponent, Observation, PairClasses, components};
 pub use exact::{FailureCounts, FailureTest, RiseTest, failure_tests};
-pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
+pub use families::{
+    FamilyVerdicts, MethodDifferences, MethodVerdicts, PairTest, Separation, family_verdicts,
+    pair_tests,
+};
 pub use interval::{
-    Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share,
-    share_difference,
+    Estimate, Interval, NoRerun, Rerun, geometric_mean, interval, level, lower_bound, paired_sizes,
+    rerun_interval, share, share_difference,
 };
 pub use pairing::Paired;
 pub use power::{DifferenceVariances, SampleSizes};
-pub use ranking::{PairTest, Separation, pair_tests};
-pub use rerun::{NoRerun, Rerun, rerun_interval};
 pub use retention::{NoRetention, Retention, retention};
 pub use verdict::{DifferenceTest, NoEvidenceReason, Verdict, holm, untestable, verdicts};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::center::{MissingCounts, RunValues, mean, sample_variance, usable};
-use super::interval::{Estimate, NoiseKnowledge, estimate, interval};
-use super::rerun::{NoRerun, Rerun, rerun_interval};
+use super::interval::{
+    Estimate, NoRerun, NoiseKnowledge, Rerun, estimate, interval, rerun_interval,
+};
 use super::thresholds::ROUNDING_VARIANCE;
 
 /// The paired differences of one measure over at least one cluster.

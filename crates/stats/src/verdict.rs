@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use super::agreement::Regrading;
 use super::distribution::StudentT;
-use super::interval::{Estimate, Interval};
+use super::interval::{Estimate, Interval, NoRerun};
 use super::pairing::Paired;
 use super::power::Finding;
-use super::rerun::NoRerun;
 use super::thresholds::{
     ALPHA, DIFFERENCES, MARGIN, MAX_MISSING, MDD_WARNING, MIN_CLUSTERS, TINY, UPPER_TAIL,
 };
