@@ -109,6 +109,11 @@ impl Call {
         (self.prefix_uses > 1 && !before.is_empty()).then_some(before)
     }
 
+    /// Whether tools are declared and may not be called.
+    pub(super) fn forbids_tools(&self) -> bool {
+        self.tools.as_ref().is_some_and(|offer| !offer.is_open)
+    }
+
     /// Names the shared prefix: equal prefixes have equal names.
     fn prefix_id(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();

@@ -6,16 +6,15 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::conversation::{
-    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
-    write_body,
+    Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
 };
 use super::endings::{Ending, Said, ending};
 use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
 use base::message::ToolCall;
@@ -28,26 +27,6 @@ pub(crate) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
 const MIN_CACHED_PREFIX: Tokens = Tokens(1024);
 
 const COMPACTION_BETA: &str = "compact-2026-09-04";
-
-#[derive(Serialize)]
-struct MessagesRequest<'a> {
-    model: &'a str,
-    max_tokens: Tokens,
-    stream: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<RequestBlock<'a>>,
-    messages: Vec<AnthropicMessage<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    compaction: Option<Compaction<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Value>,
-}
 
 #[derive(Serialize)]
 struct AnthropicMessage<'a> {
@@ -79,22 +58,6 @@ enum RequestBlock<'a> {
         tool_use_id: Cow<'a, str>,
         content: &'a str,
     },
-}
-
-#[derive(Serialize)]
-struct OutputConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<Value>,
-}
-
-#[derive(Serialize)]
-struct Compaction<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a str>,
 }
 
 /// Puts `call` into the dialect.
@@ -130,7 +93,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     Ok(HttpRequest {
         path: messages_path(&spec.base_url),
         headers,
-        body: write_body(&body(call, conversation))?,
+        body: body(call, conversation)?.bytes()?,
     })
 }
 
@@ -148,49 +111,46 @@ pub(crate) fn messages_path(base_url: &str) -> &'static str {
     }
 }
 
-fn body<'a>(call: &'a Call, conversation: FlatConversation<'a>) -> MessagesRequest<'a> {
+fn body(call: &Call, conversation: FlatConversation<'_>) -> Result<Body, BuildFault> {
     let settings = &call.settings;
     let summarize = call.operation == Operation::Summarize;
-    let format = call.schema.as_deref().filter(|_| !summarize);
-    let format = format.map(|schema| json!({"type": "json_schema", "schema": schema.schema}));
-    let effort = settings.effort.as_deref();
     let (system, messages) = prompt(conversation, !summarize, call.prefix_uses > 1);
-    MessagesRequest {
-        tools: call.tools.as_ref().map(tools),
-        tool_choice: call
-            .tools
-            .as_ref()
-            .filter(|offer| !offer.is_open)
-            .map(|_| json!({"type": "none"})),
-        model: &call.model.0,
-        max_tokens: settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        stream: false,
-        system,
-        messages,
-        temperature: settings.temperature,
-        output_config: (effort.is_some() || format.is_some())
-            .then_some(OutputConfig { effort, format }),
-        compaction: summarize.then(|| Compaction {
-            kind: "summarize",
-            instructions: call
-                .instructions
-                .as_deref()
-                .filter(|text| !text.trim().is_empty()),
-        }),
-    }
-}
-
-fn tools(offer: &ToolOffer) -> Value {
-    let declared = offer.tools.iter().map(
-        |Tool {
-             name,
+    let mut body = Body::generating(call)?;
+    let limit = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    body.set("max_tokens", limit)?;
+    body.set("system", (!system.is_empty()).then_some(system))?;
+    body.set("messages", messages)?;
+    body.set_tools(
+        call,
+        |name,
+         Tool {
              description,
              parameters,
+             ..
          }| {
-            json!({"name": fit(name, LONGEST_NAME), "description": description, "input_schema": parameters})
+            json!({"name": name, "description": description, "input_schema": parameters})
         },
-    );
-    declared.collect()
+    )?;
+    let forbidden = call.forbids_tools().then(|| json!({"type": "none"}));
+    body.set("tool_choice", forbidden)?;
+    let mut output = Map::new();
+    if let Some(effort) = &settings.effort {
+        output.insert("effort".to_owned(), json!(effort));
+    }
+    if let Some(schema) = call.schema.as_deref().filter(|_| !summarize) {
+        let format = json!({"type": "json_schema", "schema": schema.schema});
+        output.insert("format".to_owned(), format);
+    }
+    body.set("output_config", (!output.is_empty()).then_some(output))?;
+    if summarize {
+        let own = call.instructions.as_deref();
+        let compaction = match own.filter(|text| !text.trim().is_empty()) {
+            Some(text) => json!({"type": "summarize", "instructions": text}),
+            None => json!({"type": "summarize"}),
+        };
+        body.set("compaction", compaction)?;
+    }
+    Ok(body)
 }
 
 /// System blocks and messages. There are cache breakpoints at the end of the system text, which most requests of a stage
@@ -345,51 +305,28 @@ pub(crate) struct MessagesReply<'a> {
     stop_details: Value,
 }
 
-/// The usage of a call as this dialect reports it.
-#[derive(Deserialize)]
-pub(crate) struct MessagesUsage {
-    #[serde(flatten)]
-    whole: AnthropicCounts,
-    #[serde(default, deserialize_with = "lenient")]
-    iterations: Option<Vec<AnthropicCounts>>,
+/// The usage of a call as this dialect reports it. Where a compaction ran, the top-level numbers leave it out: the
+/// iterations are summed.
+pub(crate) fn usage(reported: &Value) -> Usage {
+    let iterations = reported["iterations"].as_array();
+    let iterations = iterations.filter(|list| list.iter().all(Value::is_object));
+    let sum = iterations.and_then(|list| list.iter().map(usage_of).reduce(|a, b| a + b));
+    sum.unwrap_or_else(|| usage_of(reported))
 }
 
-#[derive(Clone, Copy, Deserialize)]
-struct AnthropicCounts {
-    #[serde(default, deserialize_with = "count")]
-    input_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    cache_creation_input_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "lenient")]
-    cache_creation: Option<CacheCreation>,
-    #[serde(default, deserialize_with = "count")]
-    cache_read_input_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    output_tokens: Option<Tokens>,
-}
-
-/// The tokens written to the prompt cache, by how long they are kept.
-#[derive(Clone, Copy, Deserialize)]
-struct CacheCreation {
-    #[serde(default, deserialize_with = "count")]
-    ephemeral_1h_input_tokens: Option<Tokens>,
-}
-
-impl AnthropicCounts {
-    /// `input_tokens` counts only the tokens after the last breakpoint. Those that the cache wrote or read come on top.
-    fn usage(self) -> Usage {
-        let cached = self.cache_read_input_tokens.unwrap_or_default()
-            + self.cache_creation_input_tokens.unwrap_or_default();
-        Usage {
-            input: self.input_tokens.map(|n| n + cached).filter(|n| n.0 > 0),
-            cached_input: self.cache_read_input_tokens,
-            cache_write: self.cache_creation_input_tokens,
-            cache_write_hour: self
-                .cache_creation
-                .and_then(|written| written.ephemeral_1h_input_tokens),
-            output: self.output_tokens,
-            reasoning: None,
-        }
+/// `input_tokens` counts only the tokens after the last breakpoint. Those that the cache wrote or read come on top.
+fn usage_of(counts: &Value) -> Usage {
+    let read = count(&counts["cache_read_input_tokens"]);
+    let written = count(&counts["cache_creation_input_tokens"]);
+    let cached = read.unwrap_or_default() + written.unwrap_or_default();
+    let input = count(&counts["input_tokens"]).map(|n| n + cached);
+    Usage {
+        input: input.filter(|n| n.0 > 0),
+        cached_input: read,
+        cache_write: written,
+        cache_write_hour: count(&counts["cache_creation"]["ephemeral_1h_input_tokens"]),
+        output: count(&counts["output_tokens"]),
+        reasoning: None,
     }
 }
 
@@ -435,20 +372,6 @@ pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
         return Err(ReadFault::Upstream(error_text(&kind.error)));
     }
     parse(body)
-}
-
-impl From<MessagesUsage> for Usage {
-    /// Where a compaction ran, the top-level numbers leave it out: the iterations are summed.
-    fn from(usage: MessagesUsage) -> Usage {
-        match usage.iterations.as_deref() {
-            None | Some([]) => usage.whole.usage(),
-            Some(iterations) => iterations
-                .iter()
-                .map(|i| i.usage())
-                .reduce(|a, b| a + b)
-                .unwrap_or_default(),
-        }
-    }
 }
 
 impl MessagesReply<'_> {

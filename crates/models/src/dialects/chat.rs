@@ -3,89 +3,20 @@
 //! Servers other than OpenAI's get a minimal request; what this endpoint cannot do (items of a compaction) is a fault
 //! and never left out.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{
-    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
-    write_body,
+    Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, SentItem,
+    conversation,
 };
 use super::endings::Said;
-use super::json::{
-    Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
-    word,
-};
+use super::json::{Fields, arguments, error_text, lacks, lenient, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, call_id, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, call_id, fit};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use base::message::ToolCall;
-use base::units::{Tokens, Usage};
-
-#[derive(Serialize)]
-struct ChatRequest<'a> {
-    model: &'a str,
-    messages: Vec<ChatTurn<'a>>,
-    /// Named because some servers stream unless told not to.
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<Tokens>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_completion_tokens: Option<Tokens>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plugins: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_key: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ChatTurn<'a> {
-    Message(ChatMessage<'a>),
-    Stored(&'a RawValue),
-}
-
-#[derive(Serialize)]
-struct ChatMessage<'a> {
-    role: &'static str,
-    content: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<Cow<'a, str>>,
-}
-
-impl<'a> ChatMessage<'a> {
-    fn from_text(role: &'static str, text: &'a str) -> ChatMessage<'a> {
-        ChatMessage {
-            role,
-            content: Some(text),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        }
-    }
-
-    fn from_result(call: &'a str, text: &'a str) -> ChatMessage<'a> {
-        ChatMessage {
-            tool_call_id: Some(fit(call, LONGEST_ID)),
-            ..ChatMessage::from_text("tool", text)
-        }
-    }
-}
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -96,51 +27,53 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         });
     }
     let vendor = spec.is_openai();
-    let router = is_below(&host(&spec.base_url), "openrouter.ai");
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
-    let limit = call.settings.max_output_tokens;
-    let body = ChatRequest {
-        model: &call.model.0,
-        messages: messages(&conversation)?,
-        stream: false,
-        max_tokens: limit.filter(|_| !vendor),
-        max_completion_tokens: limit.filter(|_| vendor),
-        temperature: call.settings.temperature,
-        reasoning_effort: call.settings.effort.as_deref(),
-        response_format: call.schema.as_deref().map(response_format),
-        tools: call.tools.as_ref().map(tools),
-        tool_choice: call
-            .tools
-            .as_ref()
-            .filter(|offer| !offer.is_open)
-            .map(|_| "none"),
-        plugins: router.then(|| json!([{"id": "context-compression", "enabled": false}])),
-        provider: router.then(|| json!({"require_parameters": true})),
-        prompt_cache_key: call.prompt_cache_key().filter(|_| vendor),
+    let limit = if vendor {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
     };
+    let mut body = Body::generating(call)?;
+    body.set("messages", messages(&conversation)?)?;
+    body.set(limit, call.settings.max_output_tokens)?;
+    body.set("reasoning_effort", &call.settings.effort)?;
+    body.set(
+        "response_format",
+        call.schema.as_deref().map(response_format),
+    )?;
+    body.set_tools(
+        call,
+        |name,
+         Tool {
+             description,
+             parameters,
+             ..
+         }| {
+            let function =
+                json!({"name": name, "description": description, "parameters": parameters});
+            json!({"type": "function", "function": function})
+        },
+    )?;
+    body.set("tool_choice", call.forbids_tools().then_some("none"))?;
+    if is_below(&host(&spec.base_url), "openrouter.ai") {
+        body.set(
+            "plugins",
+            json!([{"id": "context-compression", "enabled": false}]),
+        )?;
+        body.set("provider", json!({"require_parameters": true}))?;
+    }
+    if vendor {
+        body.set("prompt_cache_key", call.prompt_cache_key())?;
+    }
     Ok(HttpRequest {
         path: "/chat/completions",
         headers: Vec::new(),
-        body: write_body(&body)?,
+        body: body.bytes()?,
     })
 }
 
 fn response_format(schema: &OutputSchema) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": schema.name, "strict": true, "schema": schema.schema}})
-}
-
-fn tools(offer: &ToolOffer) -> Value {
-    let declared = offer.tools.iter().map(
-        |Tool {
-             name,
-             description,
-             parameters,
-         }| {
-            let function = json!({"name": fit(name, LONGEST_NAME), "description": description, "parameters": parameters});
-            json!({"type": "function", "function": function})
-        },
-    );
-    declared.collect()
 }
 
 /// A recorded call with names that the vendors take.
@@ -153,36 +86,36 @@ fn fitted(call: &ToolCall) -> ToolCall {
     )
 }
 
-fn messages<'a>(conversation: &'a FlatConversation<'a>) -> Result<Vec<ChatTurn<'a>>, BuildFault> {
-    let system = conversation
-        .system
-        .iter()
-        .map(|text| ChatTurn::Message(ChatMessage::from_text("system", text)));
-    let mut messages: Vec<ChatTurn<'a>> = system.collect();
+fn result(call: &str, text: &str) -> SentItem<'static> {
+    SentItem::Made(json!({"role": "tool", "tool_call_id": fit(call, LONGEST_ID), "content": text}))
+}
+
+fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>, BuildFault> {
+    let said = |role: &str, text: &str| SentItem::Made(json!({"role": role, "content": text}));
+    let system = conversation.system.iter().map(|text| said("system", text));
+    let mut messages: Vec<SentItem<'a>> = system.collect();
     for part in &conversation.parts {
-        messages.push(ChatTurn::Message(match part {
-            ConversationPart::Text(speaker, text) => ChatMessage::from_text(speaker.name(), text),
-            ConversationPart::Calls(text, calls) => ChatMessage {
-                content: Some(text.as_ref()).filter(|text| !text.is_empty()),
-                tool_calls: calls.iter().map(|call| fitted(call)).collect(),
-                ..ChatMessage::from_text("assistant", "")
-            },
-            ConversationPart::Result { call, text } => ChatMessage::from_result(call, text),
+        match part {
+            ConversationPart::Text(speaker, text) => messages.push(said(speaker.name(), text)),
+            ConversationPart::Calls(text, calls) => {
+                let calls: Vec<ToolCall> = calls.iter().map(|call| fitted(call)).collect();
+                let content = Some(text).filter(|text| !text.is_empty());
+                messages.push(SentItem::Made(
+                    json!({"role": "assistant", "content": content, "tool_calls": calls}),
+                ));
+            }
+            ConversationPart::Result { call, text } => messages.push(result(call, text)),
             ConversationPart::Items(_) => {
                 return Err(BuildFault::ForeignItems(Dialect::OpenaiChat));
             }
             ConversationPart::Reply(items) => {
-                messages.extend(items.iter().copied().map(ChatTurn::Stored));
-                continue;
+                messages.extend(items.iter().copied().map(SentItem::Stored));
             }
             ConversationPart::Results(results) => {
-                let results = results
-                    .iter()
-                    .map(|result| ChatMessage::from_result(&result.id, &result.text));
-                messages.extend(results.map(ChatTurn::Message));
-                continue;
+                let results = results.iter();
+                messages.extend(results.map(|returned| result(&returned.id, &returned.text)));
             }
-        }));
+        }
     }
     Ok(messages)
 }
@@ -289,32 +222,8 @@ impl TryFrom<Value> for ChatContent {
     }
 }
 
-/// The usage of a call as this dialect reports it.
-#[derive(Clone, Copy, Deserialize)]
-pub(crate) struct ChatUsage {
-    #[serde(default, deserialize_with = "count")]
-    prompt_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    completion_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "lenient")]
-    prompt_tokens_details: Option<TokenDetails>,
-    #[serde(default, deserialize_with = "lenient")]
-    completion_tokens_details: Option<TokenDetails>,
-}
-
 pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
     parse(body)
-}
-
-impl From<ChatUsage> for Usage {
-    fn from(usage: ChatUsage) -> Usage {
-        openai_usage(
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            usage.prompt_tokens_details,
-            usage.completion_tokens_details,
-        )
-    }
 }
 
 impl ChatReply {
@@ -395,6 +304,7 @@ mod tests {
     use super::*;
     use crate::call::Billing;
     use crate::dialects::read_billing;
+    use base::units::Tokens;
 
     fn read(body: &str) -> Result<Completion, ReadFault> {
         open(body.as_bytes())?.completion(Operation::Generate, body.as_bytes())

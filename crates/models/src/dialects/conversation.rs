@@ -9,10 +9,11 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::call::CallResult;
-use crate::call::{Call, Operation, Turn};
+use super::json::Fields;
+use crate::call::{Call, CallResult, LONGEST_NAME, Operation, Tool, Turn, fit};
 use crate::spec::Dialect;
 use base::message::{Function, Message, Role, ToolCall};
 
@@ -237,12 +238,54 @@ pub enum BuildFault {
     Json(String),
 }
 
-pub(crate) fn write_body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
-    /// Most bodies fit, so they do not move while they grow.
-    const USUAL: usize = 16 << 10;
-    let mut bytes = Vec::with_capacity(USUAL);
-    serde_json::to_writer(&mut bytes, value).map_err(|e| BuildFault::Json(e.to_string()))?;
-    Ok(bytes.into())
+/// The body of a request, field by field.
+#[derive(Default)]
+pub(crate) struct Body(Fields);
+
+impl Body {
+    /// The fields that most requests have. Streaming is named because some servers stream unless told not to.
+    pub(crate) fn generating(call: &Call) -> Result<Body, BuildFault> {
+        let mut body = Body::default();
+        body.set("model", &call.model.0)?;
+        body.set("stream", false)?;
+        body.set("temperature", call.settings.temperature)?;
+        Ok(body)
+    }
+
+    /// Adds a field, unless there is no value.
+    pub(crate) fn set(&mut self, name: &str, value: impl Serialize) -> Result<(), BuildFault> {
+        let value = to_raw_value(&value).map_err(|e| BuildFault::Json(e.to_string()))?;
+        if value.get() != "null" {
+            self.0.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// Declares the tools of a call, each in the form of the dialect.
+    pub(crate) fn set_tools(
+        &mut self,
+        call: &Call,
+        declare: impl Fn(Cow<'_, str>, &Tool) -> Value,
+    ) -> Result<(), BuildFault> {
+        let tools = call.tools.iter().flat_map(|offer| offer.tools.iter());
+        let tools: Vec<Value> = tools
+            .map(|tool| declare(fit(&tool.name, LONGEST_NAME), tool))
+            .collect();
+        self.set("tools", call.tools.is_some().then_some(tools))
+    }
+
+    pub(crate) fn bytes(&self) -> Result<Bytes, BuildFault> {
+        let bytes = serde_json::to_vec(&self.0).map_err(|e| BuildFault::Json(e.to_string()))?;
+        Ok(bytes.into())
+    }
+}
+
+/// A part of a conversation in OpenAI's dialects: made here, or as a provider sent it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum SentItem<'a> {
+    Made(Value),
+    Stored(&'a RawValue),
 }
 
 /// The elements of a JSON array, each byte for byte.

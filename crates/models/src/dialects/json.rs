@@ -32,18 +32,13 @@ pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
     }
 }
 
-/// Reads a count that may be missing, null, a float or nonsense: anything but a whole number is unknown.
-pub(crate) fn count<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Tokens>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    let whole = value.as_u64().or_else(|| {
-        value
-            .as_f64()
-            .filter(|f| *f >= 0.0 && f.fract() == 0.0)
-            .map(|f| f as u64)
-    });
-    Ok(whole.map(Tokens))
+/// A count that may be missing, null, a float or nonsense: anything but a whole number is unknown.
+pub(crate) fn count(value: &Value) -> Option<Tokens> {
+    let float = value
+        .as_f64()
+        .filter(|f| *f >= 0.0 && f.fract() == 0.0)
+        .map(|f| f as u64);
+    value.as_u64().or(float).map(Tokens)
 }
 
 /// Reads a field that counts as absent unless it has the shape of `T`.
@@ -54,32 +49,23 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>
     Ok(T::deserialize(value).ok())
 }
 
-/// Details of the tokens of a prompt or a reply, as both of OpenAI's APIs report them.
-#[derive(Clone, Copy, Default, Deserialize)]
-pub(crate) struct TokenDetails {
-    #[serde(default, deserialize_with = "count")]
-    cached_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    cache_write_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    reasoning_tokens: Option<Tokens>,
-}
-
-/// Usage as both of OpenAI's APIs report it, with the details of prompt and reply. Servers that count nothing report 0:
-/// no request has an empty prompt.
-pub(crate) fn openai_usage(
-    input: Option<Tokens>,
-    output: Option<Tokens>,
-    prompt: Option<TokenDetails>,
-    reply: Option<TokenDetails>,
-) -> Usage {
+/// Usage as either of OpenAI's APIs reports it. Servers that count nothing report 0: no request has an empty prompt.
+pub(crate) fn openai_usage(reported: &Value) -> Usage {
+    let either = |chat: &str, responses: &str| match &reported[chat] {
+        Value::Null => &reported[responses],
+        value => value,
+    };
+    let prompt = either("prompt_tokens_details", "input_tokens_details");
+    let reply = either("completion_tokens_details", "output_tokens_details");
+    let input = count(either("prompt_tokens", "input_tokens"));
+    let output = count(either("completion_tokens", "output_tokens"));
     Usage {
         input: input.filter(|tokens| tokens.0 > 0),
-        cached_input: prompt.and_then(|details| details.cached_tokens),
-        cache_write: prompt.and_then(|details| details.cache_write_tokens),
+        cached_input: count(&prompt["cached_tokens"]),
+        cache_write: count(&prompt["cache_write_tokens"]),
         cache_write_hour: None,
         output: output.filter(|tokens| tokens.0 > 0),
-        reasoning: reply.and_then(|details| details.reasoning_tokens),
+        reasoning: count(&reply["reasoning_tokens"]),
     }
 }
 
@@ -250,22 +236,10 @@ mod tests {
 
     #[test]
     fn odd_counts_are_unknown() {
-        #[derive(Deserialize)]
-        struct OddCount {
-            #[serde(default, deserialize_with = "count")]
-            n: Option<Tokens>,
-        }
-        let read = |json: &str| serde_json::from_str::<OddCount>(json).unwrap().n;
-        assert_eq!(read(r#"{"n":7}"#), Some(Tokens(7)));
-        assert_eq!(read(r#"{"n":7.0}"#), Some(Tokens(7)));
-        for odd in [
-            r#"{"n":null}"#,
-            "{}",
-            r#"{"n":-1}"#,
-            r#"{"n":"7"}"#,
-            r#"{"n":[]}"#,
-        ] {
-            assert_eq!(read(odd), None, "{odd}");
+        assert_eq!(count(&json!(7)), Some(Tokens(7)));
+        assert_eq!(count(&json!(7.0)), Some(Tokens(7)));
+        for odd in [json!(null), json!(-1), json!("7"), json!([])] {
+            assert_eq!(count(&odd), None, "{odd}");
         }
     }
 }

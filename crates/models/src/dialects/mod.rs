@@ -13,14 +13,14 @@ mod stream;
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::call::call_id;
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
 use base::text::without_half_surrogates;
 use base::units::{Tokens, Usage};
-use json::{lenient, raw};
+use json::{lenient, openai_usage, raw};
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub use conversation::{BuildFault, HttpRequest};
@@ -90,31 +90,26 @@ fn without_halves(whole: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Reads what a reply is billed by, whether or not it is an answer.
+/// Reads what a reply is billed by, whether or not it is an answer. Every dialect has model and usage in the same place.
 pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
-    match dialect {
-        Dialect::OpenaiChat => billing::<chat::ChatUsage>(body),
-        Dialect::OpenaiResponses => billing::<responses::ResponsesUsage>(body),
-        Dialect::Anthropic => billing::<anthropic::MessagesUsage>(body),
-        Dialect::Lexical => Billing::default(),
-    }
-}
-
-/// Reads the billing of a reply. Every dialect has model and usage in the same place.
-fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     #[derive(Deserialize)]
-    #[serde(bound = "U: DeserializeOwned")]
-    struct BilledReply<U> {
+    struct BilledReply {
         #[serde(default, deserialize_with = "lenient")]
         model: Option<String>,
-        #[serde(default, deserialize_with = "lenient")]
-        usage: Option<U>,
+        #[serde(default)]
+        usage: Value,
     }
-    let reply = serde_json::from_slice::<BilledReply<U>>(&readable(body)).ok();
-    reply.map_or_else(Billing::default, |BilledReply { model, usage }| Billing {
-        model,
-        usage: usage.map(U::into).unwrap_or_default(),
-    })
+    let reply = serde_json::from_slice(&readable(body));
+    match (dialect, reply) {
+        (Dialect::Lexical, _) | (_, Err(_)) => Billing::default(),
+        (_, Ok(BilledReply { model, usage })) => Billing {
+            model,
+            usage: match dialect {
+                Dialect::Anthropic => anthropic::usage(&usage),
+                _ => openai_usage(&usage),
+            },
+        },
+    }
 }
 
 /// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.

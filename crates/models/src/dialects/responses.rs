@@ -2,77 +2,20 @@
 //!
 //! Never sent: `truncation`, which may drop the oldest items without saying so.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{
-    BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
-    write_body,
+    Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, SentItem,
+    conversation,
 };
 use super::endings::Said;
-use super::json::{
-    Fields, TokenDetails, arguments, count, error_text, lacks, lenient, openai_usage, parse, raw,
-    word,
-};
+use super::json::{Fields, arguments, error_text, lacks, lenient, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, ToolOffer, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
 use crate::spec::{Dialect, ProviderSpec};
 use base::message::ToolCall;
-use base::units::{Tokens, Usage};
-
-#[derive(Serialize)]
-struct ResponsesRequest<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<&'a str>,
-    input: Vec<InputItem<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<Tokens>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    include: Option<[&'static str; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_cache_key: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum InputItem<'a> {
-    Said {
-        role: &'static str,
-        content: &'a str,
-    },
-    Call {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        call_id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        arguments: &'a str,
-    },
-    Result {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        call_id: Cow<'a, str>,
-        output: &'a str,
-    },
-    Stored(&'a RawValue),
-}
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -86,44 +29,54 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
             });
         }
     };
+    // The compact endpoint takes no setting at all.
+    let body = match call.operation {
+        Operation::Compact => compaction(call)?,
+        _ => generation(spec, call)?,
+    };
     Ok(HttpRequest {
         path,
         headers: Vec::new(),
-        body: body(call, spec.is_openai())?,
+        body: body.bytes()?,
     })
 }
 
-fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
-    let conversation = conversation(call, HistoryStyle::NativeCalls)?;
-    let settings = &call.settings;
-    // The compact endpoint takes no setting at all.
-    let generate = call.operation != Operation::Compact;
-    write_body(&ResponsesRequest {
-        model: &call.model.0,
-        store: generate.then_some(false),
-        stream: generate.then_some(false),
-        instructions: call
-            .instructions
-            .as_deref()
-            .or(conversation.system.as_deref()),
-        input: items(&conversation),
-        max_output_tokens: settings.max_output_tokens.filter(|_| generate),
-        temperature: settings.temperature.filter(|_| generate),
-        reasoning: settings
-            .effort
-            .as_ref()
-            .filter(|_| generate)
-            .map(|effort| json!({"effort": effort})),
-        text: call.schema.as_deref().filter(|_| generate).map(text_format),
-        tools: call.tools.as_ref().map(tools),
-        tool_choice: call
-            .tools
-            .as_ref()
-            .filter(|offer| !offer.is_open)
-            .map(|_| "none"),
+fn compaction(call: &Call) -> Result<Body, BuildFault> {
+    let mut body = Body::default();
+    body.set("model", &call.model.0)?;
+    set_conversation(&mut body, call)?;
+    Ok(body)
+}
+
+fn generation(spec: &ProviderSpec, call: &Call) -> Result<Body, BuildFault> {
+    let effort = call.settings.effort.as_ref();
+    let mut body = Body::generating(call)?;
+    set_conversation(&mut body, call)?;
+    body.set("store", false)?;
+    body.set("max_output_tokens", call.settings.max_output_tokens)?;
+    body.set("reasoning", effort.map(|effort| json!({"effort": effort})))?;
+    body.set("text", call.schema.as_deref().map(text_format))?;
+    body.set("tool_choice", call.forbids_tools().then_some("none"))?;
+    if call.operation == Operation::UseTools {
         // The vendor stores no reasoning, so it must go back with the next step.
-        include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
-        prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
+        body.set("include", ["reasoning.encrypted_content"])?;
+    }
+    if spec.is_openai() {
+        body.set("prompt_cache_key", call.prompt_cache_key())?;
+    }
+    Ok(body)
+}
+
+fn set_conversation(body: &mut Body, call: &Call) -> Result<(), BuildFault> {
+    let conversation = conversation(call, HistoryStyle::NativeCalls)?;
+    let instructions = call.instructions.as_deref();
+    body.set(
+        "instructions",
+        instructions.or(conversation.system.as_deref()),
+    )?;
+    body.set("input", items(&conversation))?;
+    body.set_tools(call, |name, Tool { description, parameters, .. }| {
+        json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false})
     })
 }
 
@@ -131,51 +84,38 @@ fn text_format(schema: &OutputSchema) -> Value {
     json!({"format": {"type": "json_schema", "name": schema.name, "strict": true, "schema": schema.schema}})
 }
 
-fn tools(offer: &ToolOffer) -> Value {
-    let declared = offer.tools.iter().map(|Tool { name, description, parameters }| {
-        json!({"type": "function", "name": fit(name, LONGEST_NAME), "description": description, "parameters": parameters, "strict": false})
-    });
-    declared.collect()
-}
-
-fn items<'a>(conversation: &'a FlatConversation<'a>) -> Vec<InputItem<'a>> {
+fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
+    let said = |role: &str, text: &str| SentItem::Made(json!({"role": role, "content": text}));
+    let result = |call: &str, text: &str| {
+        SentItem::Made(
+            json!({"type": "function_call_output", "call_id": fit(call, LONGEST_ID), "output": text}),
+        )
+    };
     let mut items = Vec::new();
     for part in &conversation.parts {
         match part {
-            ConversationPart::Text(speaker, text) => items.push(InputItem::Said {
-                role: speaker.name(),
-                content: text,
-            }),
+            ConversationPart::Text(speaker, text) => items.push(said(speaker.name(), text)),
             ConversationPart::Calls(text, calls) => {
-                if !text.trim().is_empty() {
-                    items.push(InputItem::Said {
-                        role: "assistant",
-                        content: text,
-                    });
-                }
-                items.extend(calls.iter().map(|call| InputItem::Call {
-                    kind: "function_call",
-                    call_id: fit(&call.id, LONGEST_ID),
-                    name: fit(&call.function.name, LONGEST_NAME),
-                    arguments: &call.function.arguments,
+                items.extend((!text.trim().is_empty()).then(|| said("assistant", text)));
+                items.extend(calls.iter().map(|call| {
+                    SentItem::Made(json!({
+                        "type": "function_call",
+                        "call_id": fit(&call.id, LONGEST_ID),
+                        "name": fit(&call.function.name, LONGEST_NAME),
+                        "arguments": call.function.arguments,
+                    }))
                 }));
             }
-            ConversationPart::Result { call, text } => {
-                items.push(InputItem::Result {
-                    kind: "function_call_output",
-                    call_id: fit(call, LONGEST_ID),
-                    output: text,
-                });
-            }
+            ConversationPart::Result { call, text } => items.push(result(call, text)),
             ConversationPart::Items(kept) | ConversationPart::Reply(kept) => {
-                items.extend(kept.iter().copied().map(InputItem::Stored));
+                items.extend(kept.iter().copied().map(SentItem::Stored));
             }
             ConversationPart::Results(results) => {
-                items.extend(results.iter().map(|result| InputItem::Result {
-                    kind: "function_call_output",
-                    call_id: fit(&result.id, LONGEST_ID),
-                    output: &result.text,
-                }))
+                items.extend(
+                    results
+                        .iter()
+                        .map(|returned| result(&returned.id, &returned.text)),
+                );
             }
         }
     }
@@ -193,19 +133,6 @@ pub(crate) struct ResponsesReply<'a> {
     incomplete_details: Option<Value>,
     #[serde(default, borrow)]
     output: Option<&'a RawValue>,
-}
-
-/// The usage of a call as this dialect reports it.
-#[derive(Clone, Copy, Deserialize)]
-pub(crate) struct ResponsesUsage {
-    #[serde(default, deserialize_with = "count")]
-    input_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "count")]
-    output_tokens: Option<Tokens>,
-    #[serde(default, deserialize_with = "lenient")]
-    input_tokens_details: Option<TokenDetails>,
-    #[serde(default, deserialize_with = "lenient")]
-    output_tokens_details: Option<TokenDetails>,
 }
 
 #[derive(Deserialize)]
@@ -245,17 +172,6 @@ impl OutputItem {
 
 pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
     parse(body)
-}
-
-impl From<ResponsesUsage> for Usage {
-    fn from(usage: ResponsesUsage) -> Usage {
-        openai_usage(
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.input_tokens_details,
-            usage.output_tokens_details,
-        )
-    }
 }
 
 impl ResponsesReply<'_> {
@@ -367,6 +283,7 @@ fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
 mod tests {
     use super::*;
     use crate::dialects::read_billing;
+    use base::units::Tokens;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
         open(body.as_bytes())?.completion(operation, body.as_bytes())
