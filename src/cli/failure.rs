@@ -378,10 +378,7 @@ fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
 pub(crate) fn import_failure(error: CacheError) -> Failure {
     let is_input = matches!(
         error,
-        CacheError::BadPrefix { .. }
-            | CacheError::UnknownPrefix { .. }
-            | CacheError::AmbiguousPrefix { .. }
-            | CacheError::BadImport { .. }
+        CacheError::Prefix { .. } | CacheError::BadImport { .. }
     );
     let failure = Failure::from(error);
     if is_input {

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::EntryRecord;
 use crate::action::{ActionKey, Digest, InputsDocument, Place, Stage};
 use base::units::Usd;
-use models::{BatchAccount, ModelRef, Operation, Price};
+use models::{ModelRef, Operation, Price, ProviderSpec};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
 
 /// The name of a line at the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
@@ -77,7 +77,8 @@ pub struct BatchIntent {
     pub nonce: BatchNonce,
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
-    pub account: BatchAccount,
+    /// The provider with its limits as they were then.
+    pub account: ProviderSpec,
     /// A short fingerprint of the API key: the vendor shows batches only to the account that made them.
     pub fingerprint: u32,
     pub model: ModelRef,
@@ -88,9 +89,6 @@ pub struct BatchIntent {
     pub ratio: f64,
     /// The newest batch of the account before this one, if the vendor keeps no metadata.
     pub newest: Option<String>,
-    /// The number of batches without a reply to a line after which the line has failed: the provider's `max_attempts`
-    /// when the batch was submitted.
-    pub max_attempts: u32,
     /// The refresh that it is part of.
     pub refresh: Option<Refresh>,
     pub lines: Vec<BatchLine>,

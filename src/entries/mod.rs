@@ -13,10 +13,10 @@ pub use journal::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{ActionKey, InputsDocument, Place, Stage};
-use base::units::{Usage, Usd};
+use crate::action::{ActionKey, Digest, DigestBuilder, InputsDocument, Place, Stage};
+use base::units::{Tokens, Usage, Usd};
 use models::{Dialect, Lane};
-use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Tag};
+use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Store, Tag};
 
 /// Everything about an entry besides its body. The store keeps what it needs itself in fields of its own, and the rest as
 /// a JSON document.
@@ -148,6 +148,15 @@ impl EntryRecord for Record {
     }
 }
 
+/// Keeps the number of tokens of a text, so that it need not be counted again.
+pub fn keep_tokens(store: &Store, text: &Digest, tokens: Tokens) {
+    store.keep_memo(tokens_name(text), &tokens.0.to_le_bytes());
+}
+
+fn tokens_name(text: &Digest) -> Digest {
+    DigestBuilder::new("tokens").field("text", text.0).finish()
+}
+
 /// A cache of compeval's entries.
 pub trait EntryLookup: Lookup {
     /// All that is known of an entry.
@@ -157,6 +166,12 @@ pub trait EntryLookup: Lookup {
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         EntryMeta::from_header(self.header(record)?)
             .ok_or_else(|| record.unreadable("its header cannot be read"))
+    }
+
+    /// The number of tokens of the text with this digest, if [`keep_tokens`] kept it.
+    fn tokens_of(&self, text: &Digest) -> Option<Tokens> {
+        let kept = self.read_memo(&tokens_name(text))?;
+        Some(Tokens(u64::from_le_bytes(*kept.first_chunk()?)))
     }
 
     /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested

@@ -20,7 +20,7 @@ use crate::scheduler::{
     Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
 use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
-use store::cache::Store;
+use store::cache::{Lookup, Store};
 use store::remote::SharedCache;
 
 /// How actions are performed, as far as the pipeline does not decide it.

@@ -206,7 +206,7 @@ impl Prepared {
                 allow_weak_judge: request.allow_weak_judge,
                 refresh,
                 jobs: request.jobs.unwrap_or_default(),
-                batches: request.batches.clone(),
+                waits_for_batches: request.waits_for_batches,
                 ..SchedulerOptions::default()
             },
             shared,
@@ -437,6 +437,7 @@ fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<()
             &Layered {
                 upper: store,
                 lower: &known,
+                missed: None,
             },
         )?;
         store.import_from_cache(&known, &found.keys)?;

@@ -9,7 +9,7 @@ use crate::action::Stage;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenRequest, Pipeline, Problems, find_pipeline};
 use crate::results::{Label, part_folders};
-use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
+use crate::scheduler::{BudgetLimits, StopRequest};
 use serde::Serialize;
 use store::remote::GivenRemote;
 
@@ -37,7 +37,8 @@ pub struct Request {
     /// Whether to continue with a judge that failed its self-test.
     pub allow_weak_judge: bool,
     /// How open batches are treated.
-    pub batches: BatchOptions,
+    /// Whether a run stays until open batches have ended.
+    pub waits_for_batches: bool,
     /// What the results are compared with.
     pub baseline: Option<Baseline>,
     /// The shared cache that flags and environment name.

@@ -388,14 +388,16 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     fn value_tokens(&mut self, value: &InputValue) -> Option<f64> {
         match value {
-            InputValue::Text(digest, text) => Some(match self.lookup.count(digest) {
-                Some(count) => count as f64,
+            InputValue::Text(digest, text) => Some(match self.lookup.tokens_of(digest) {
+                Some(tokens) => tokens.0 as f64,
                 None => *self
                     .estimated
                     .entry(*digest)
                     .or_insert_with(|| estimate_tokens(text).0 as f64),
             }),
-            InputValue::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
+            InputValue::Output(digest) => {
+                self.lookup.tokens_of(digest).map(|tokens| tokens.0 as f64)
+            }
             InputValue::Composed(pieces) => pieces
                 .parts()
                 .map(|(_, part)| self.value_tokens(part))

@@ -48,7 +48,6 @@ fn read_record<L: Lookup>(
         EntryStatus::Output {
             out,
             parser: PARSER_VERSION,
-            ..
         } => (*out, None),
         EntryStatus::Failed { .. }
         | EntryStatus::Malformed {

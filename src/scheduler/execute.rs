@@ -35,7 +35,7 @@ use models::{
     longest_reply, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
-use store::cache::{CacheError, Damage, Lookup, ParseResult, Record, Store, now_ms};
+use store::cache::{CacheError, Damage, EntryStatus, Lookup, Record, Store, now_ms};
 use store::remote::SharedCache;
 
 /// Executes actions. All that are under way share one.
@@ -734,20 +734,15 @@ impl Executor<'_> {
 
     /// Notes that a record holds an output with this digest.
     fn note_parsed(&self, record: &Record, out: Digest) {
-        let (state, parser) = (None, PARSER_VERSION);
+        let parser = PARSER_VERSION;
         self.store
-            .note(record, &ParseResult::Output { out, state, parser });
+            .note(record, &EntryStatus::Output { out, parser });
     }
 
     pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
-            self.store.note(
-                &record,
-                &ParseResult::Malformed {
-                    parser: PARSER_VERSION,
-                    fault: fault.to_owned(),
-                },
-            );
+            self.store
+                .note(&record, &EntryStatus::malformed(PARSER_VERSION, fault));
         }
     }
 }

@@ -26,7 +26,7 @@ pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Listener, RunEvent, SkipReason};
 pub use execute::Executor;
 pub use options::{
-    BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge,
+    OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge,
 };
 pub use program::Programs;
 pub use run::{run, run_tasks};

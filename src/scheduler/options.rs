@@ -25,7 +25,8 @@ pub struct SchedulerOptions {
     pub allow_weak_judge: bool,
     /// Executes no cell of the matrix: only tests the judges, or does tasks outside of the matrix.
     pub without_cells: bool,
-    pub batches: BatchOptions,
+    /// Whether it stays until open batches have ended.
+    pub waits_for_batches: bool,
 }
 
 impl SchedulerOptions {
@@ -98,13 +99,6 @@ pub struct UntestedJudge {
     pub judge: String,
     /// Why cases could not be asked.
     pub why: String,
-}
-
-/// What a run does with open batches.
-#[derive(Clone, Debug, Default)]
-pub struct BatchOptions {
-    /// Whether it stays until they have ended.
-    pub wait: bool,
 }
 
 /// A batch that is open when a run ends.

@@ -126,9 +126,6 @@ pub struct Book {
     pub uploaded: Option<SystemTime>,
     /// The calls in the order of their arrival, without the live ones.
     pub calls: Vec<&'static str>,
-    /// The create calls in progress, and the most at once.
-    creating: u32,
-    pub most_creating: u32,
     /// How often each request was billed, by its body.
     pub billed: BTreeMap<String, u32>,
     /// The number of requests sent live.
@@ -209,13 +206,10 @@ async fn answer(
         .unwrap_or_else(PoisonError::into_inner)
         .behaviour
         .latency;
-    let creates = u32::from(method == Method::POST && path.ends_with("/batches"));
     {
         let mut book = shared.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.calls
             .extend((!is_live).then(|| kind_of(&method, &path)));
-        book.creating += creates;
-        book.most_creating = book.most_creating.max(book.creating);
     }
     if !is_live {
         tokio::time::sleep(latency).await;
@@ -241,11 +235,6 @@ async fn answer(
         // The call takes effect before its answer is sent.
         tokio::time::sleep(latency).await;
     }
-    shared
-        .book
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .creating -= creates;
     let (status, text) = match reply {
         Reply::Json(status, value) => (status, value.to_string()),
         Reply::Lines(lines) => (200, lines.iter().map(|line| format!("{line}\n")).collect()),

@@ -559,11 +559,7 @@ fn two_caches_with_one_account_keep_their_batches_apart() {
         latency,
         ..Behaviour::default()
     };
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut projects = [(); 2].map(|()| project(&server));
-    projects
-        .iter_mut()
-        .for_each(|project| project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string()));
+    let projects = [(); 2].map(|()| project(&server));
     let running = projects
         .each_ref()
         .map(|project| project.start("run --label a --runs 1 --lane batch --wait"));
@@ -578,43 +574,6 @@ fn two_caches_with_one_account_keep_their_batches_apart() {
         4,
         "two each, none of them submitted again"
     );
-    assert_eq!(server.book().most_creating, 1, "one create call at a time");
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_the_wait_for_another_process_that_creates_a_batch() {
-    let server = BatchServer::start(Vendor::OpenAi);
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut project = project(&server);
-    project.set("XDG_RUNTIME_DIR", &folder.path().display().to_string());
-    project.expect(0, "run --label a --runs 1 --lane batch --wait");
-    let locks = std::fs::read_dir(folder.path().join("compeval"))
-        .expect("a folder")
-        .flatten();
-    let lock = locks
-        .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains("batches-"))
-        .expect("a lock");
-    let held = std::fs::File::open(lock).expect("a file");
-    held.lock().expect("a lock");
-    let batches = server.book().batches.len();
-    let again = "run --label b --runs 1 --lane batch --wait --refresh answer";
-    let mut running = project.start(again);
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert!(!running.has_ended());
-    running.interrupt();
-    wait_until(|| running.has_ended());
-    let ended = running.end();
-    assert_eq!(
-        (ended.code, server.book().batches.len()),
-        (130, batches),
-        "{}",
-        ended.stderr
-    );
-    drop(held);
-    project.expect(0, again);
-    assert!(server.book().batches.len() > batches);
 }
 
 #[cfg(unix)]

@@ -8,7 +8,7 @@ use compeval::action::{
     BuiltInStrategy, Computation, Digest, InputsDocument, Place, Repetition, Stage, Work,
 };
 use compeval::entries::EntryMeta;
-use store::cache::{ParseResult, Record, Store};
+use store::cache::{EntryStatus, Record, Store};
 
 pub fn inputs(n: u64, messages: &str) -> InputsDocument {
     let messages = messages.into();
@@ -75,9 +75,8 @@ pub async fn put(store: &Store, n: u64, length: usize) -> Record {
         .expect("a cache");
     store.note(
         &record,
-        &ParseResult::Output {
+        &EntryStatus::Output {
             out: record.raw,
-            state: None,
             parser: 1,
         },
     );

@@ -372,23 +372,6 @@ pub fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<String, FileEr
     text.map_err(|error| FileError::new("read", path, error))
 }
 
-/// The folder of this user that the processes of all projects share; `None` if it cannot be found or created.
-pub fn user_folder() -> Option<PathBuf> {
-    let base = folder_from_env("XDG_RUNTIME_DIR")
-        .or_else(|| folder_from_env("XDG_CACHE_HOME"))
-        .or_else(|| Some(folder_from_env("HOME")?.join(".cache")))
-        .or_else(|| folder_from_env("LOCALAPPDATA"))?;
-    let folder = base.join("compeval");
-    create_private_folder(&folder).ok().map(|()| folder)
-}
-
-/// The folder that an environment variable names.
-fn folder_from_env(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable)
-        .filter(|path| !path.is_empty())
-        .map(PathBuf::from)
-}
-
 /// The command of this process, as the user typed it.
 pub fn this_command() -> String {
     std::env::args().skip(1).collect::<Vec<_>>().join(" ")

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::files::{is_out_of_space, open_options, private_options};
+use crate::files::{is_out_of_space, open_options};
 use crate::guarded::{open, open_with, remove_file};
 
 /// An exclusive lock on a file, held until it is dropped. The system releases it however the process ends. On a file
@@ -108,18 +108,6 @@ impl FileLock {
         }
         write_holder(&mut file, command).map_err(LockError::Io)?;
         Ok(FileLock { file, marker: None })
-    }
-
-    /// Locks `path`, a file that exists only for this lock, unless another process holds it.
-    pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
-        let mut options = private_options();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = open_with(&mut options, path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock { file, marker: None })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
     }
 }
 

@@ -38,8 +38,8 @@ mod client;
 mod http;
 
 pub use batch::{
-    BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch,
-    BatchStatus, CreateFault, PreparedBatch,
+    BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
+    CreateFault, PreparedBatch,
 };
 pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema,

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use base::redaction;
+
 /// A BLAKE3 hash. Serialised as 64 hexadecimal digits in text formats and as 32 bytes in binary ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
@@ -130,28 +132,38 @@ impl DigestBuilder {
     }
 }
 
-/// A secret key for codes, which prove that a holder of the key wrote a message.
+/// The key of the codes in objects of a remote.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct CodeKey([u8; 32]);
+pub struct RemoteKey([u8; 32]);
 
-impl CodeKey {
-    /// The key that belongs to a secret. `context` separates uses of one secret.
-    pub(crate) fn derive(context: &str, secret: &str) -> CodeKey {
-        CodeKey(blake3::derive_key(context, secret.as_bytes()))
+impl RemoteKey {
+    /// The least characters of the secret that a key is derived from.
+    pub const LEAST: usize = 16;
+
+    /// The key that belongs to a secret, which is never shown from now on; `None` if it is too short to be one.
+    pub fn from_secret(secret: &str) -> Option<RemoteKey> {
+        let secret = secret.trim();
+        if secret.chars().count() < RemoteKey::LEAST {
+            return None;
+        }
+        redaction::add_key(secret);
+        let context = "compeval 2026 code of a remote object";
+        Some(RemoteKey(blake3::derive_key(context, secret.as_bytes())))
     }
 
-    /// The code of a message and its name.
-    pub(crate) fn code(&self, name: &str, message: &[u8]) -> [u8; 32] {
+    /// The code of a message and its name, which proves that a holder of the key wrote it.
+    pub(crate) fn code(&self, name: &str, message: &[u8]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
         hasher.update(message);
-        *hasher.finalize().as_bytes()
+        hasher.finalize()
     }
+}
 
-    /// Whether `code` is that of a message and its name. Takes the same time for any wrong code.
-    pub(crate) fn verifies(&self, name: &str, message: &[u8], code: &[u8; 32]) -> bool {
-        blake3::Hash::from_bytes(self.code(name, message)) == blake3::Hash::from_bytes(*code)
+impl fmt::Debug for RemoteKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RemoteKey")
     }
 }
 

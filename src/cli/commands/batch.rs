@@ -89,7 +89,7 @@ fn batch_json(OpenBatch { intent, id }: &OpenBatch) -> Value {
         "nonce": intent.nonce.to_string(),
         // The vendor's name for it; null until it is confirmed.
         "id": id,
-        "provider": intent.account.provider.to_string(),
+        "provider": intent.account.name.to_string(),
         "model": intent.model.to_string(),
         "requests": intent.lines.len(),
         "reserved_usd": intent.reserved(),

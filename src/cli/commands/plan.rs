@@ -371,6 +371,7 @@ impl Planned<'_> {
         let lookup = Layered {
             upper: &snapshot,
             lower: &known,
+            missed: None,
         };
         self.forecast_with(&lookup, remote, &Journal::default())
     }
@@ -385,10 +386,7 @@ impl Planned<'_> {
         let Some(remote) = remote else {
             return self.forecast_from(lookup, journal);
         };
-        let both = Layered {
-            upper: lookup,
-            lower: remote,
-        };
+        let both = remote.below(lookup);
         // What a stage needs is known from what the one before gave.
         while {
             reachable(self.pipeline, &both).map_err(|error| Failure::input(error.to_string()))?;

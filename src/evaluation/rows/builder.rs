@@ -9,6 +9,7 @@ use super::measures::Measures;
 use crate::action::{BuiltInStrategy, CellCoordinate, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
+use crate::entries::{EntryLookup, keep_tokens};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
     ContextFacts, FactOutcome, Headings, Measured, ProbeMeasure, compression_ratio, share,
@@ -544,11 +545,11 @@ impl<'e> RowBuilder<'e> {
     /// The number of tokens of the text with this digest; of a transcript, the sum over its messages. The cache keeps
     /// the counts, so that a run from the cache never loads the tokenizer.
     fn count_named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
-        if let Some(known) = self.store.count(&digest) {
-            return Tokens(known);
+        if let Some(known) = self.store.tokens_of(&digest) {
+            return known;
         }
         let counted = count();
-        self.store.put_counts(&[(digest, counted.0)]);
+        keep_tokens(self.store, &digest, counted);
         counted
     }
 

@@ -7,9 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::tracked::{
-    LONGEST_BATCH, LONGEST_KEPT, Tracked, confirmation_wait, first_wait, results_wait,
-};
+use super::tracked::{LONGEST_BATCH, LONGEST_KEPT, Tracked, confirmation_wait, results_wait};
 use super::tracked::{UnusableReply, read_reply};
 use crate::action::{ActionKey, Stage};
 use crate::entries::{
@@ -218,8 +216,8 @@ async fn confirm(
             Ok(Confirmation::Id(id))
         }
         Ok(BatchSearch::Absent) => {
-            let first = first_wait(executor, &tracked.batch.intent);
-            let patience = confirmation_wait(first, account.dialect != Dialect::Anthropic);
+            let has_metadata = account.dialect != Dialect::Anthropic;
+            let patience = confirmation_wait(account.limits.batch_poll, has_metadata);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
                 tracked.note = "not confirmed by the provider".to_owned();
                 return Ok(Confirmation::Open);
@@ -250,7 +248,7 @@ async fn collect(
 ) -> Result<Option<Outcomes>, CacheError> {
     let intent = &tracked.batch.intent;
     let collector = Collector::new(executor, waiting, intent);
-    let is_final = has_final_results(executor, intent, status);
+    let is_final = has_final_results(intent, status);
     let mut read = collector.read(client, status).await?;
     if is_gone(&read) || is_final && matches!(read, Ok((_, 1..))) {
         // The first reading may have ended early.
@@ -287,11 +285,11 @@ fn is_gone<T>(read: &Result<T, CallFailure>) -> bool {
 }
 
 /// Whether the results of a batch that has ended are all that will come.
-fn has_final_results(executor: &Executor<'_>, intent: &BatchIntent, status: &BatchStatus) -> bool {
+fn has_final_results(intent: &BatchIntent, status: &BatchStatus) -> bool {
     let ended_for = status
         .ended_for
         .unwrap_or(age_of(intent).saturating_sub(LONGEST_BATCH));
-    ended_for >= results_wait(first_wait(executor, intent))
+    ended_for >= results_wait(intent.account.limits.batch_poll)
 }
 
 /// Records the outcome of all lines.
@@ -498,7 +496,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             dialect,
             body,
             usage,
-            self.intent.max_attempts,
+            self.intent.account.limits.max_attempts,
         )
         .err()
     }
@@ -524,7 +522,7 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
-        if u32::from(line.attempt) < self.intent.max_attempts {
+        if u32::from(line.attempt) < self.intent.account.limits.max_attempts {
             return Ok(LineResult::without_reply(LineOutcome::Unfinished, None));
         }
         let attempts = u32::from(line.attempt);

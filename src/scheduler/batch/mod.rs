@@ -24,26 +24,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
-use crate::entries::{
-    BatchClosing, BatchIntent, ClosedBatch, Journal, LineOutcome, OpenBatch, Refresh,
-};
+use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, LineOutcome, OpenBatch};
 use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
-    BatchOptions, ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
-    stop_requested,
+    ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
 };
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
-use models::{
-    BatchAccount, BatchClient, CallFailure, CreateFault, Lane, Limits, ModelRef, ProviderSpec,
-};
+use models::{BatchClient, CallFailure, CreateFault, Lane, Limits, ModelRef, ProviderSpec};
 use store::cache::{CacheError, EntryStatus, Lookup, now_ms};
-use submit::{BuiltRequest, MAX_LINES, fitting, lock_creation, upload};
-use tracked::{EndedLine, Tracked, first_wait, poll_wait};
+use submit::{BuiltRequest, MAX_LINES, fitting, upload};
+use tracked::{EndedLine, Tracked, poll_wait};
 use tracked::{UnusableReply, read_stored};
 
 /// What the event loop does next.
@@ -62,12 +57,7 @@ fn is_case(action: &Action) -> bool {
 /// The batches of a run, and the actions that wait for them.
 pub(super) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
-    options: BatchOptions,
-    /// What the run refreshes. It is noted in each batch.
-    refresh: &'r Refresh,
-    is_offline: bool,
-    /// Whether nothing is batched: the run does tasks outside of the matrix and waits for them.
-    batches_nothing: bool,
+    options: &'r SchedulerOptions,
     open: Vec<Tracked>,
     /// Actions of open batches: nothing else requests them.
     held: HashSet<ActionKey>,
@@ -92,10 +82,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     ) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
-            options: options.batches.clone(),
-            refresh: &options.refresh,
-            is_offline: options.offline,
-            batches_nothing: options.without_cells,
+            options,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -123,7 +110,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Whether a cell waits for the batch that holds its action.
     pub(super) fn waits_for(&self, action: &Action) -> bool {
-        !is_case(action) && self.held.contains(&action.key) && !self.is_offline
+        !is_case(action) && self.held.contains(&action.key) && !self.options.offline
     }
 
     /// Whether a case is skipped because its action is held: two judges may ask the same model alike. Then this run has
@@ -138,7 +125,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.waiting.insert(action.key, action);
             return None;
         }
-        if self.batches_nothing || !self.is_batched(&action) {
+        // Tasks outside of the matrix are waited for.
+        if self.options.without_cells || !self.is_batched(&action) {
             action.unusable = self.live.get(&action.key).copied().unwrap_or(0);
             return Some(action);
         }
@@ -185,8 +173,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         breakers: &CircuitBreakers,
     ) -> Result<Step, CacheError> {
         loop {
-            if self.is_offline || *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle(if self.is_offline {
+            if self.options.offline || *stop.borrow() >= StopRequest::Drain {
+                return Ok(self.idle(if self.options.offline {
                     SkipReason::Offline
                 } else {
                     SkipReason::Interrupted
@@ -201,7 +189,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             if *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle(SkipReason::Interrupted));
             }
-            if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
+            if !self.options.waits_for_batches || self.open.iter().all(|tracked| tracked.is_stuck) {
                 return Ok(self.idle(SkipReason::Submitted));
             }
             let wait = poll_wait(self.shortest_first_wait(), self.polls);
@@ -245,10 +233,11 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// The first wait of the provider that is polled most often.
     fn shortest_first_wait(&self) -> Duration {
-        let waits = self
+        let accounts = self
             .open
             .iter()
-            .map(|tracked| first_wait(self.executor, &tracked.batch.intent));
+            .map(|tracked| &tracked.batch.intent.account);
+        let waits = accounts.map(|account| account.limits.batch_poll);
         waits.min().unwrap_or(Limits::BATCH_POLL)
     }
 
@@ -265,8 +254,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             .collect();
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
-            let is_due =
-                (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
+            let is_due = (self.options.waits_for_batches || !tracked.was_polled)
+                && *stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
                 true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
                 false => None,
@@ -315,7 +304,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                     outcome: LineOutcome::Stored,
                     ..
                 }) => {
-                    let most = batch.intent.max_attempts;
+                    let most = batch.intent.account.limits.max_attempts;
                     match read_stored(self.executor, &action, breakers, most).await {
                         Some(result) => (action, Some(result)),
                         None => self.begin_live(action),
@@ -365,19 +354,18 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
                 let part = std::mem::replace(&mut group, rest);
-                ended.extend(self.submit(&model, part, stop, breakers).await?);
+                ended.extend(self.submit(&model, part, breakers).await?);
             }
         }
         Ok(ended)
     }
 
     /// Submits requests to one model to its vendor, in as many batches as they need. Returns the actions that need not wait
-    /// for one. What the budget has no room for, or is not submitted because the run is to stop, stays pending.
+    /// for one. What the budget has no room for stays pending.
     async fn submit(
         &mut self,
         model: &ModelRef,
         group: Vec<Action>,
-        stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let mut ended = Vec::new();
@@ -387,7 +375,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             ended.extend(group.into_iter().map(|action| self.begin_live(action)));
             return Ok(ended);
         };
-        let client = match BatchClient::new(&BatchAccount::from(&*spec)) {
+        let client = match BatchClient::new(&spec) {
             Ok(client) => client,
             Err(failure) => {
                 let failed = |action| self.failed(action, &failure, breakers);
@@ -398,7 +386,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         for mut built in self.build(group, &spec, &mut ended) {
             while !built.is_empty() {
                 let rest = built.split_off(fitting(&built));
-                let refused = self.create(&client, &spec, model, built, stop).await?;
+                let refused = self.create(&client, &spec, model, built).await?;
                 if let Some((actions, failure)) = refused {
                     let failed = |action| self.failed(action, &failure, breakers);
                     ended.extend(actions.into_iter().map(failed));
@@ -464,20 +452,17 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         spec: &ProviderSpec,
         model: &ModelRef,
         built: Vec<BuiltRequest>,
-        stop: &watch::Receiver<StopRequest>,
     ) -> Result<Option<(Vec<Action>, CallFailure)>, CacheError> {
         let store = self.executor.store;
-        let account = BatchAccount::from(spec);
-        let _lock = tokio::select! {
-            biased;
-            () = stop_requested(stop.clone(), StopRequest::Drain) => {
-                let unsent = self.give_back(built);
-                self.pending.extend(unsent);
-                return Ok(None);
-            }
-            lock = lock_creation(&account, client.fingerprint()) => lock,
-        };
-        let uploaded = upload(self.executor, self.refresh, client, spec, model, &built).await;
+        let uploaded = upload(
+            self.executor,
+            &self.options.refresh,
+            client,
+            spec,
+            model,
+            &built,
+        )
+        .await;
         let (mut intent, prepared) = match uploaded {
             Ok(uploaded) => uploaded,
             Err(failure) => return Ok(Some((self.give_back(built), failure))),
@@ -551,7 +536,7 @@ mod tests {
     use super::*;
     use crate::action::{Digest, InputsDocument, Place, Repetition, Stage};
     use crate::entries::BatchLine;
-    use models::{BatchAccount, Dialect, Operation};
+    use models::{Dialect, Limits, Operation};
     use store::cache::BatchNonce;
 
     fn line(key: ActionKey) -> BatchLine {
@@ -574,16 +559,17 @@ mod tests {
     }
 
     fn intent(keys: [ActionKey; 3]) -> BatchIntent {
-        let provider = "openai".into();
-        let base_url = "https://api.openai.com/v1".to_owned();
         BatchIntent {
             nonce: BatchNonce::new(1, keys.into_iter()),
             created: 1,
-            account: BatchAccount {
-                provider,
+            account: ProviderSpec {
+                name: "openai".into(),
                 dialect: Dialect::OpenaiChat,
-                base_url,
+                base_url: "https://api.openai.com/v1".to_owned(),
                 api_key: None,
+                endpoint: "openai".into(),
+                limits: Limits::default(),
+                lane: Lane::Batch,
                 key_place: None,
             },
             fingerprint: 0,
@@ -592,7 +578,6 @@ mod tests {
             price: None,
             ratio: 0.5,
             newest: None,
-            max_attempts: 6,
             refresh: None,
             lines: keys.map(line).into(),
         }

@@ -1,20 +1,14 @@
 //! What is submitted: the requests of a batch, its intent, and the upload. The requests are uploaded first. The intent is
 //! on disk before the call that creates a batch; that it was created is recorded afterwards.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use crate::action::DigestBuilder;
 use crate::entries::{BatchIntent, BatchLine, Refresh};
 use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::Executor;
-use base::files::user_folder;
-use base::lock::FileLock;
 use base::units::Usd;
 use models::{
-    BatchAccount, BatchClient, BatchRequest, CallFailure, HttpRequest, Lane, ModelRef, Operation,
-    PreparedBatch, ProviderSpec,
+    BatchClient, BatchRequest, CallFailure, HttpRequest, Lane, ModelRef, Operation, PreparedBatch,
+    ProviderSpec,
 };
 use store::cache::{BatchNonce, now_ms};
 
@@ -57,7 +51,7 @@ fn intent(
     BatchIntent {
         nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
         created,
-        account: BatchAccount::from(spec),
+        account: spec.clone(),
         fingerprint,
         operation,
         price: executor.preparer.pipeline().prices.get(model).copied(),
@@ -65,7 +59,6 @@ fn intent(
         model: model.clone(),
         newest,
         refresh: Some(refresh.clone()).filter(|refresh| !refresh.is_empty()),
-        max_attempts: spec.limits.max_attempts,
         lines: lines.collect(),
     }
 }
@@ -113,33 +106,4 @@ fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
             request: built.request.clone(),
         })
         .collect()
-}
-
-/// Time between two looks whether the lock is free.
-const LOCK_CHECK: Duration = Duration::from_millis(50);
-
-/// Waits until no other process of this user creates a batch of the account, and locks the account. If the answer of a
-/// create call is lost, the batch is searched for among those that were created since: as processes take turns, there
-/// are few of these. The lock only makes such searches shorter, so the batch is created without it if it cannot be
-/// taken.
-pub(super) async fn lock_creation(account: &BatchAccount, fingerprint: u32) -> Option<FileLock> {
-    let path = lock_file(account, fingerprint)?;
-    loop {
-        match FileLock::try_acquire(&path) {
-            Ok(Some(lock)) => return Some(lock),
-            Ok(None) => tokio::time::sleep(LOCK_CHECK).await,
-            Err(error) => {
-                tracing::debug!(path = %path.display(), "no lock for the account: {error}");
-                return None;
-            }
-        }
-    }
-}
-
-fn lock_file(account: &BatchAccount, fingerprint: u32) -> Option<PathBuf> {
-    let mut name = DigestBuilder::new("compeval account v1");
-    name.field("dialect", account.dialect.name());
-    name.field("base_url", &account.base_url);
-    name.field("key", fingerprint.to_le_bytes());
-    Some(user_folder()?.join(format!("batches-{}.lock", name.finish().short())))
 }

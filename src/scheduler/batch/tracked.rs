@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use crate::action::ModelRequest;
-use crate::entries::{BatchIntent, BodyFormat, EntryRecord, OpenBatch};
+use crate::entries::{BodyFormat, EntryRecord, OpenBatch};
 use crate::plan::{self, Action, FailedAction, Output};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{Executor, takes_truncated};
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
 use base::units::Usage;
-use models::{self, Dialect, Limits, ReadFault, read_billing, reply_failure};
+use models::{self, Dialect, ReadFault, read_billing, reply_failure};
 use store::cache::Lookup;
 
 /// An action that no longer waits for a batch, with its output or why it has none; `None` if it is begun again: live, or in
@@ -51,16 +51,6 @@ impl Tracked {
         self.is_stuck = true;
         self.note = note;
     }
-}
-
-/// The wait before the second poll of a batch. All other times of polling are multiples of it.
-pub(super) fn first_wait(executor: &Executor<'_>, intent: &BatchIntent) -> Duration {
-    let spec = executor
-        .preparer
-        .pipeline()
-        .providers
-        .get(&intent.account.provider);
-    spec.map_or(Limits::BATCH_POLL, |spec| spec.limits.batch_poll)
 }
 
 /// The wait after `polls` waits, each longer than the one before: up to 10 minutes if the first is 15 seconds.
@@ -171,6 +161,7 @@ pub(super) fn read_reply(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use models::Limits;
 
     #[test]
     fn polls_become_rare_and_never_stop() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use compeval::action::{ActionKey, Digest};
 use compeval::entries::{EntryLookup, EntryMeta};
-use store::cache::{CacheSnapshot, EntryStatus, Lookup, ParseResult};
+use store::cache::{CacheSnapshot, EntryStatus, Lookup};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -35,9 +35,8 @@ fn parsed(dir: &Path, count: u64) {
         let record = put(&store, n, body(n, 200));
         store.note(
             &record,
-            &ParseResult::Output {
+            &EntryStatus::Output {
                 out: Digest::hash(n.to_le_bytes()),
-                state: None,
                 parser: 1,
             },
         );
@@ -82,11 +81,7 @@ fn damaged_results_of_parsing_are_made_again() {
         for n in 0..3 {
             let record = store.find(&key(n)).unwrap();
             let out = Digest::hash(n.to_le_bytes());
-            let known = EntryStatus::Output {
-                out,
-                state: None,
-                parser: 1,
-            };
+            let known = EntryStatus::Output { out, parser: 1 };
             assert!(
                 record.status == EntryStatus::Unparsed || record.status == known,
                 "byte {at}"

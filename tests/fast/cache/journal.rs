@@ -7,7 +7,7 @@ use base::units::Usd;
 use compeval::entries::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal,
 };
-use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
+use models::{Dialect, Lane, Limits, ModelRef, Operation, ProviderSpec};
 use store::cache::{BatchNonce, CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
 
@@ -17,11 +17,14 @@ fn intent(n: u64) -> BatchIntent {
     BatchIntent {
         nonce: BatchNonce::new(n, [key(n)].into_iter()),
         created: n,
-        account: BatchAccount {
-            provider: "openai".into(),
+        account: ProviderSpec {
+            name: "openai".into(),
             dialect: Dialect::OpenaiChat,
             base_url: "https://api.openai.com/v1".into(),
             api_key: None,
+            endpoint: "openai".into(),
+            limits: Limits::default(),
+            lane: Lane::Batch,
             key_place: None,
         },
         fingerprint: 7,
@@ -30,7 +33,6 @@ fn intent(n: u64) -> BatchIntent {
         price: None,
         ratio: 0.5,
         newest: None,
-        max_attempts: 6,
         refresh: None,
         lines: vec![BatchLine {
             key: key(n),

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use compeval::action::Digest;
 use compeval::entries::key_of;
-use store::cache::{CacheSnapshot, Lookup, ParseResult};
+use store::cache::{CacheSnapshot, EntryStatus, Lookup};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -37,9 +37,8 @@ fn helper_puts_until_it_is_killed() {
             println!("ack {n}");
             store.note(
                 &record,
-                &ParseResult::Output {
+                &EntryStatus::Output {
                     out: Digest::hash(n.to_le_bytes()),
-                    state: None,
                     parser: 1,
                 },
             );

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use compeval::action::Digest;
 use compeval::entries::{EntryLookup, EntryMeta};
-use store::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, ParseResult, Store};
+use store::cache::{CacheError, CacheSnapshot, EntryStatus, Lookup, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -62,9 +62,8 @@ fn a_pruned_entry_does_not_come_back_with_a_new_index() {
 fn verdicts_texts_and_last_use_survive_a_prune() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let reading = ParseResult::Output {
+    let reading = EntryStatus::Output {
         out: Digest::hash("out"),
-        state: None,
         parser: 1,
     };
     for n in 0..10 {
@@ -73,7 +72,6 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
         store.text(Digest::hash(source_text(n)), &source_text(n));
         store.touch(&record);
     }
-    store.put_counts(&[(Digest::hash("out"), 12)]);
     store
         .prune(&(0..8).map(key).collect::<Vec<_>>(), &HashSet::new())
         .unwrap();
@@ -81,7 +79,7 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
     std::fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     let record = store.find(&key(9)).unwrap();
-    assert_eq!(record.status, EntryStatus::from(&reading));
+    assert_eq!(record.status, reading);
     assert_eq!(
         store.read_text(&Digest::hash(source_text(9))),
         Some(source_text(9))
@@ -91,7 +89,6 @@ fn verdicts_texts_and_last_use_survive_a_prune() {
         None,
         "a text that nothing was made from goes too"
     );
-    assert_eq!(store.count(&Digest::hash("out")), Some(12));
     assert_eq!(store.last_used(&record), store::cache::Day::today());
     assert!(store.verify().unwrap().is_empty());
 }
@@ -301,22 +298,14 @@ fn a_sound_cache_verifies_clean() {
     assert_eq!(open(dir.path()).verify().unwrap(), []);
 }
 
-/// A cache with source texts, readings and token counts, and its entries as they are pushed.
+/// A cache with source texts and readings, and its entries as they are pushed.
 fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
     let cache = dir.join("from");
     let store = open(&cache);
     for n in 0..count {
         let record = put(&store, n, body(n, 4000));
         let out = Digest::hash(n.to_le_bytes());
-        store.note(
-            &record,
-            &ParseResult::Output {
-                out,
-                state: None,
-                parser: 1,
-            },
-        );
-        store.put_counts(&[(out, n)]);
+        store.note(&record, &EntryStatus::Output { out, parser: 1 });
         store.text(Digest::hash(source_text(n)), &source_text(n));
     }
     store.close().unwrap();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use compeval::action::Digest;
 use compeval::entries::key_of;
-use store::cache::{CacheSnapshot, Lookup, ParseResult, Store};
+use store::cache::{CacheSnapshot, EntryStatus, Lookup, Store};
 use tempfile::tempdir;
 
 use super::crashed_files::{Recording, Semantics};
@@ -39,9 +39,8 @@ fn helper_writes_while_it_is_recorded() {
             let record = put(&store, n, body(n, length(n)));
             store.note(
                 &record,
-                &ParseResult::Output {
+                &EntryStatus::Output {
                     out: Digest::hash(n.to_le_bytes()),
-                    state: None,
                     parser: 1,
                 },
             );

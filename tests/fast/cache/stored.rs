@@ -2,7 +2,7 @@
 
 use compeval::action::Digest;
 use compeval::entries::{EntryLookup, EntryMeta, key_of};
-use store::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, ParseResult, Store};
+use store::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -86,17 +86,10 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
     let first = put(&store, 1, body(1, 500));
     assert_eq!(first.status, EntryStatus::Unparsed);
     let out = Digest::hash("output");
-    let reading = ParseResult::Output {
-        out,
-        state: Some(Digest::hash("state")),
-        parser: 3,
-    };
+    let reading = EntryStatus::Output { out, parser: 3 };
     store.note(&first, &reading);
     store.sync().unwrap();
-    assert_eq!(
-        store.find(&key(1)).unwrap().status,
-        EntryStatus::from(&reading)
-    );
+    assert_eq!(store.find(&key(1)).unwrap().status, reading);
     let second = put(&store, 1, body(2, 500));
     store.note(&first, &reading);
     store.sync().unwrap();
@@ -105,13 +98,7 @@ fn a_verdict_sticks_to_the_body_it_speaks_of() {
         EntryStatus::Unparsed,
         "the verdict was about the earlier body"
     );
-    store.note(
-        &second,
-        &ParseResult::Malformed {
-            parser: 3,
-            fault: "cut off".into(),
-        },
-    );
+    store.note(&second, &EntryStatus::malformed(3, "cut off"));
     drop(store);
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let record = snapshot.find(&key(1)).unwrap();
@@ -157,14 +144,13 @@ fn a_failure_is_remembered_and_takes_no_output_away() {
 }
 
 #[test]
-fn texts_counts_and_last_use_are_kept() {
+fn texts_and_last_use_are_kept() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     let record = put(&store, 1, body(1, 100));
     let text = source_text(1);
     store.text(Digest::hash(&text), &text);
     store.text(Digest::hash(&text), &text);
-    store.put_counts(&[(Digest::hash("a"), 7), (Digest::hash("b"), 0)]);
     store.touch(&record);
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));
@@ -176,10 +162,10 @@ fn texts_counts_and_last_use_are_kept() {
         packed,
         "what is known is not written again"
     );
-    expect_texts_and_counts(&store);
+    expect_text(&store);
     assert_eq!(store.last_used(&store.find(&key(1)).unwrap()), Day::today());
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
-    expect_texts_and_counts(&snapshot);
+    expect_text(&snapshot);
     assert_eq!(
         snapshot.last_used(&snapshot.find(&key(1)).unwrap()),
         Day::today()
@@ -203,18 +189,10 @@ fn the_use_of_what_was_made_today_is_not_written_down() {
     assert_eq!(store.last_used(&record), Day::today());
 }
 
-fn expect_texts_and_counts(cache: &impl Lookup) {
+fn expect_text(cache: &impl Lookup) {
     let text = source_text(1);
     assert_eq!(cache.read_text(&Digest::hash(&text)), Some(text));
-    assert_eq!(cache.count(&Digest::hash("a")), Some(7));
-    assert_eq!(cache.count(&Digest::hash("b")), Some(0));
-    assert_eq!(
-        (
-            cache.read_text(&Digest::hash("c")),
-            cache.count(&Digest::hash("c"))
-        ),
-        (None, None)
-    );
+    assert_eq!(cache.read_text(&Digest::hash("c")), None);
 }
 
 #[test]
@@ -224,23 +202,29 @@ fn a_prefix_names_one_entry_or_the_candidates() {
     let snapshot = CacheSnapshot::open(dir.path()).unwrap();
     let hex = key(7).0.hex();
     assert_eq!(snapshot.resolve(&hex[..12].to_uppercase()).unwrap(), key(7));
-    let Err(CacheError::AmbiguousPrefix { candidates, .. }) = (0..16)
-        .map(|digit| snapshot.resolve(&format!("{digit:x}")))
-        .find(|result| matches!(result, Err(CacheError::AmbiguousPrefix { .. })))
-        .expect("forty keys share a first digit somewhere")
-    else {
-        unreachable!()
-    };
-    assert!(candidates.len() > 1 && candidates.is_sorted());
-    assert!(matches!(
-        snapshot.resolve(&"0".repeat(64)),
-        Err(CacheError::UnknownPrefix { .. })
-    ));
+    let refused = |prefix: &str| snapshot.resolve(prefix).unwrap_err().to_string();
+    let shared = (0..16)
+        .map(|digit| format!("{digit:x}"))
+        .find(|digit| {
+            (0..40)
+                .filter(|n| key(*n).0.hex().starts_with(digit))
+                .count()
+                > 1
+        })
+        .expect("forty keys share a first digit somewhere");
+    let candidates: Vec<String> = (0..40).map(|n| key(n).0.short()).collect();
+    let message = refused(&shared);
+    assert!(message.contains("several keys"), "{message}");
+    assert!(
+        candidates
+            .iter()
+            .filter(|key| message.contains(*key))
+            .count()
+            > 1
+    );
+    assert!(refused(&"0".repeat(64)).contains("no key"));
     for bad in ["", "xyz", "-", &"a".repeat(65)] {
-        assert!(
-            matches!(snapshot.resolve(bad), Err(CacheError::BadPrefix { .. })),
-            "{bad}"
-        );
+        assert!(refused(bad).contains("is not a key"), "{bad}");
     }
 }
 

@@ -19,7 +19,6 @@ pub use lines::{BatchReply, BatchRequest, BatchResult};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::call::{CallFailure, ErrorClass};
@@ -27,7 +26,7 @@ use crate::classify::{AttemptError, Delivery};
 use crate::dialects::messages_path;
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
-use crate::spec::{ApiKeyVariable, Dialect, KeyPlace, ProviderName, ProviderSpec};
+use crate::spec::{Dialect, KeyPlace, ProviderSpec};
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
 /// The timeout of calls with little content.
@@ -42,34 +41,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const PAGE: u32 = 100;
 /// The key of the nonce in OpenAI's metadata.
 const NONCE: &str = "compeval_nonce";
-
-/// The account that batches belong to, with all that is needed to poll them even if the project was edited since.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchAccount {
-    /// The provider that runs the batch.
-    pub provider: ProviderName,
-    /// The dialect of its batch API.
-    pub dialect: Dialect,
-    /// The address of its API.
-    pub base_url: String,
-    /// The environment variable of the key; without one, none is sent.
-    pub api_key: Option<ApiKeyVariable>,
-    /// Where the key travels, if not as usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_place: Option<KeyPlace>,
-}
-
-impl From<&ProviderSpec> for BatchAccount {
-    fn from(spec: &ProviderSpec) -> BatchAccount {
-        BatchAccount {
-            provider: spec.name.clone(),
-            dialect: spec.dialect,
-            base_url: spec.base_url.clone(),
-            api_key: spec.api_key.clone(),
-            key_place: spec.key_place.clone(),
-        }
-    }
-}
 
 /// How far a batch is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +106,7 @@ pub struct PreparedBatch {
 /// The batch API of one account.
 pub struct BatchClient {
     http: Http,
-    account: BatchAccount,
+    spec: ProviderSpec,
     key_place: KeyPlace,
     key: Option<ApiKey>,
     policy: RetryPolicy,
@@ -146,16 +117,16 @@ impl BatchClient {
     ///
     /// # Errors
     /// The key is not set.
-    pub fn new(account: &BatchAccount) -> Result<BatchClient, CallFailure> {
-        let key = account.api_key.as_ref().and_then(ApiKey::from_environment);
-        if let Some(variable) = account.api_key.as_ref().filter(|_| key.is_none()) {
-            return Err(missing_key(&account.provider, variable).failure(0));
+    pub fn new(spec: &ProviderSpec) -> Result<BatchClient, CallFailure> {
+        let key = spec.api_key.as_ref().and_then(ApiKey::from_environment);
+        if let Some(variable) = spec.api_key.as_ref().filter(|_| key.is_none()) {
+            return Err(missing_key(&spec.name, variable).failure(0));
         }
-        let usual = || KeyPlace::usual(account.dialect, &account.base_url);
+        let usual = || KeyPlace::usual(spec.dialect, &spec.base_url);
         Ok(BatchClient {
             http: Http::new(),
-            account: account.clone(),
-            key_place: account.key_place.clone().unwrap_or_else(usual),
+            spec: spec.clone(),
+            key_place: spec.key_place.clone().unwrap_or_else(usual),
             key,
             policy: RetryPolicy::default(),
         })
@@ -167,13 +138,13 @@ impl BatchClient {
     }
 
     fn is_anthropic(&self) -> bool {
-        self.account.dialect == Dialect::Anthropic
+        self.spec.dialect == Dialect::Anthropic
     }
 
     /// The path of the batches; `rest` begins with a slash, or is empty.
     fn batches_path(&self, rest: &str) -> String {
         let messages = if self.is_anthropic() {
-            messages_path(&self.account.base_url)
+            messages_path(&self.spec.base_url)
         } else {
             ""
         };
@@ -206,7 +177,7 @@ impl BatchClient {
         };
         let reply = self
             .http
-            .send(&self.account.base_url, exchange, self.key.as_ref(), timeout)
+            .send(&self.spec.base_url, exchange, self.key.as_ref(), timeout)
             .await?;
         reply.refusal().map_or(Ok(reply), Err)
     }
@@ -327,7 +298,7 @@ impl BatchClient {
         }
         let hint = format!(
             "`{}` has no batch API at this address: use lane = \"live\"",
-            self.account.provider
+            self.spec.name
         );
         CallFailure {
             hint: Some(hint),
@@ -481,7 +452,7 @@ impl BatchClient {
         status: &BatchStatus,
         mut each: impl AsyncFnMut(Vec<BatchResult>) -> Result<(), E>,
     ) -> Result<Result<u64, E>, CallFailure> {
-        let (dialect, mut received) = (self.account.dialect, 0);
+        let (dialect, mut received) = (self.spec.dialect, 0);
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}/results", status.id))],
             false => status
@@ -511,7 +482,7 @@ impl BatchClient {
                 received += replies.count() as u64;
                 each(results).await
             };
-            let base_url = &self.account.base_url;
+            let base_url = &self.spec.base_url;
             let done = self
                 .http
                 .lines(

@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use compeval_models::{
-    BatchAccount, BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, Dialect,
-    request,
+    BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, Dialect, request,
 };
 use serde_json::Value;
 
@@ -32,7 +31,7 @@ async fn created(dialect: Dialect, script: Vec<Scripted>) -> Vec<Seen> {
         .into_iter()
         .filter(|call| call.settings.temperature.is_none());
     let requests: Vec<BatchRequest> = calls.enumerate().map(batched).collect();
-    let client = BatchClient::new(&BatchAccount::from(&spec)).unwrap();
+    let client = BatchClient::new(&spec).unwrap();
     let prepared = client.prepare(NONCE, &requests).await.unwrap();
     assert_eq!(client.create(&prepared).await.unwrap(), "batch_1");
     simulator.seen()
@@ -94,7 +93,7 @@ fn scripted(script: Vec<Scripted>) -> (Simulator, BatchClient) {
     let simulator = Simulator::scripted(script);
     let mut spec = spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()));
     spec.api_key = None;
-    let client = BatchClient::new(&BatchAccount::from(&spec)).unwrap();
+    let client = BatchClient::new(&spec).unwrap();
     (simulator, client)
 }
 

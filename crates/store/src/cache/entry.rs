@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::error::Damage;
@@ -58,6 +59,15 @@ pub struct ModelNames {
     pub answered: Option<String>,
 }
 
+/// A body and the models of the call that gave it.
+#[derive(Clone, Debug)]
+pub struct StoredReply {
+    /// The body, verified.
+    pub body: Bytes,
+    /// The models of the call.
+    pub models: ModelNames,
+}
+
 /// Computes the key of an entry from its header; `None` if the document cannot be read. An entry of another cache is
 /// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
@@ -72,45 +82,6 @@ pub(crate) struct EntrySummary {
     pub(super) latency_ms: u64,
     pub(super) place: Digest,
     pub(super) format: Option<Tag>,
-}
-
-/// The result of parsing a stored body. `parser` is the version of the parser.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ParseResult {
-    /// There is an output.
-    Output {
-        /// Digest of the parsed output: what later actions depend on.
-        out: Digest,
-        /// Digest of the method's state, if it has one.
-        state: Option<Digest>,
-        /// The version of the parser.
-        parser: u16,
-    },
-    /// The body has no usable output. It is stored for inspection and never used.
-    Malformed {
-        /// The version of the parser.
-        parser: u16,
-        /// What is wrong with it.
-        fault: String,
-    },
-}
-
-impl ParseResult {
-    /// The parse result behind a status; `None` if the body was not parsed.
-    pub(super) fn from_status(status: &EntryStatus) -> Option<ParseResult> {
-        match status {
-            EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
-            EntryStatus::Output { out, state, parser } => Some(ParseResult::Output {
-                out: *out,
-                state: *state,
-                parser: *parser,
-            }),
-            EntryStatus::Malformed { parser, fault } => Some(ParseResult::Malformed {
-                parser: *parser,
-                fault: fault.to_string(),
-            }),
-        }
-    }
 }
 
 /// The first bytes of a digest.
@@ -185,37 +156,36 @@ pub(super) fn pack_name(id: u32) -> String {
     format!("{id:08}.pack")
 }
 
-/// What an entry can be used for. The fields are those of `ParseResult`, or of the failure.
+/// What an entry can be used for. `out` is the digest of the parsed output, on which later actions depend; `parser` is the
+/// version of the parser.
 #[allow(missing_docs, reason = "the description above says it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryStatus {
     /// The body has not been parsed, or the result was lost.
     Unparsed,
-    /// The body was parsed; see `ParseResult`.
-    Output {
-        out: Digest,
-        state: Option<Digest>,
-        parser: u16,
-    },
-    /// The body has no usable output and is never used.
+    /// There is an output.
+    Output { out: Digest, parser: u16 },
+    /// The body has no usable output: it is stored for inspection and never used.
     Malformed { parser: u16, fault: Arc<str> },
     /// There is no body: the last attempt failed permanently.
     Failed { class: Arc<str>, message: Arc<str> },
 }
 
-impl From<&ParseResult> for EntryStatus {
-    fn from(result: &ParseResult) -> EntryStatus {
-        match result {
-            ParseResult::Output { out, state, parser } => EntryStatus::Output {
-                out: *out,
-                state: *state,
-                parser: *parser,
-            },
-            ParseResult::Malformed { parser, fault } => EntryStatus::Malformed {
-                parser: *parser,
-                fault: clip(fault).into(),
-            },
+impl EntryStatus {
+    /// The status of a body without a usable output.
+    pub fn malformed(parser: u16, fault: &str) -> EntryStatus {
+        EntryStatus::Malformed {
+            parser,
+            fault: clip(fault).into(),
         }
+    }
+
+    /// Whether it says how a body was parsed.
+    pub(super) fn is_parsed(&self) -> bool {
+        matches!(
+            self,
+            EntryStatus::Output { .. } | EntryStatus::Malformed { .. }
+        )
     }
 }
 

@@ -38,20 +38,9 @@ pub enum CacheError {
     Removed { path: PathBuf },
     #[error("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)")]
     TooLarge { bytes: u64, limit: u64 },
-    #[error(
-        "`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them"
-    )]
-    BadPrefix { prefix: String },
-    #[error(
-        "`{prefix}` is the beginning of several keys: {}; write more digits",
-        list_keys(candidates)
-    )]
-    AmbiguousPrefix {
-        prefix: String,
-        candidates: Vec<ActionKey>,
-    },
-    #[error("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys")]
-    UnknownPrefix { prefix: String },
+    /// The beginning of a key that does not name one entry.
+    #[error("`{prefix}` {what}")]
+    Prefix { prefix: String, what: String },
     #[error("{_0}. Run `compeval cache verify`, then run the pipeline to make it again")]
     Damaged(#[from] Damage),
     #[error(transparent)]
@@ -88,15 +77,6 @@ impl CacheError {
             path: what.into(),
             source: io::Error::other(error.to_owned()),
         }
-    }
-}
-
-fn list_keys(keys: &[ActionKey]) -> String {
-    const SHOWN: usize = 8;
-    let shown: Vec<String> = keys.iter().take(SHOWN).map(|key| key.0.short()).collect();
-    match keys.len().saturating_sub(SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -14,12 +14,11 @@
 //! A `StepLog` records what was submitted to vendors as batches; no prune removes the steps of an open batch.
 //!
 //! The modules, lowest first: `packs` reads and writes packs, `index` finds frames in them, `writing` appends to both,
-//! `maintenance` removes entries and packs, and `exchange` carries entries to other caches. `Store` and `CacheSnapshot`
+//! and `maintenance` removes entries and packs. `Store`, which also takes entries from other caches, and `CacheSnapshot`
 //! are the interface to all of them.
 //!
 //! The cache does not know what actions do or how replies are parsed. To it, bodies and documents are bytes.
 
-mod exchange;
 mod index;
 mod maintenance;
 mod packs;
@@ -28,7 +27,6 @@ mod writing;
 mod entry;
 mod error;
 mod lookup;
-mod snapshot;
 mod store;
 
 #[cfg(test)]
@@ -36,14 +34,12 @@ mod tests;
 
 pub use base::guarded::disk_bytes;
 pub use entry::{
-    Day, EntryHeader, EntryStatus, FORMAT, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
+    Day, EntryHeader, EntryStatus, FORMAT, FrameLocation, KeyOf, ModelNames, Record, StoredReply,
     Tag, now_ms,
 };
 pub use error::{CacheError, Damage};
-pub use exchange::{pack_failure, read_failure};
-pub use lookup::{Layered, Lookup, StoredReply};
+pub use lookup::{CacheSnapshot, Layered, Lookup, StepLog};
 pub use maintenance::PruneCounts;
 pub use maintenance::verify::DamageReport;
-pub use packs::frame::{BatchNonce, BatchStep, StepLog};
-pub use snapshot::CacheSnapshot;
-pub use store::Store;
+pub use packs::frame::{BatchNonce, BatchStep};
+pub use store::{Store, pack_failure, read_failure};

@@ -1,34 +1,33 @@
 //! The store: the cache, opened for writing by one process at a time. This is its interface; longer operations are
-//! functions over `StoreInner` in other files (`maintenance`, `exchange`).
+//! functions over `StoreInner` in `maintenance`.
+//!
+//! Entries move from cache to cache as the frames that packs have. Each is verified before it is added.
 //!
 //! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Parse results,
-//! texts, counts and days of use are queued, and durable after the next such call, after `sync`, or when the store is
+//! texts and days of use are queued, and durable after the next such call, after `sync`, or when the store is
 //! dropped: what a crash loses of them is derived again.
 //!
 //! A key is looked up among what was just written, then in the sled tree. Lookups do not fail: where the tree cannot be
 //! used, the packs are read instead. A damaged entry counts as missing, and a notice says so.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::{
-    Day, EntryHeader, EntryStatus, FrameLocation, KeyOf, ModelNames, ParseResult, Record,
-};
+use super::entry::{Day, EntryHeader, EntryStatus, FrameLocation, KeyOf, Record};
 use super::error::{CacheError, Damage};
-use super::exchange::{self, ImportTarget};
-use super::index::{Index, last_used};
-use super::lookup::{Lookup, StoredReply};
+use super::index::Index;
+use super::lookup::{CacheParts, CacheSnapshot, Lookup};
 use super::maintenance::verify::{self, DamageReport};
 use super::maintenance::{self, PruneCounts};
-use super::packs::compress_body;
 use super::packs::folder::{self, FolderKind, Layout};
-use super::packs::frame::{self, EncodedBody, FrameHeader, KeyPrefix, key_prefix};
-use super::packs::frame::{BatchNonce, BatchStep, StepLog};
-use super::snapshot::CacheSnapshot;
+use super::packs::frame::{self, EncodedBody, FrameContent, FrameHeader, KeyPrefix, key_prefix};
+use super::packs::frame::{BatchNonce, BatchStep};
+use super::packs::{PackFiles, compress_body, decode_body};
 use super::writing::StoreInner;
 use super::writing::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
@@ -170,8 +169,8 @@ impl Store {
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
-    pub fn note(&self, record: &Record, result: &ParseResult) {
-        if record.status != EntryStatus::from(result) {
+    pub fn note(&self, record: &Record, result: &EntryStatus) {
+        if record.status != *result {
             self.write_in_background(frame::parse_result(record.key, record.raw, result));
         }
     }
@@ -203,24 +202,6 @@ impl Store {
     pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
         if self.read_memo(&name).is_none_or(|known| known != bytes) {
             self.put_text(name, bytes, frame::memo);
-        }
-    }
-
-    /// The memo or text stored under a name.
-    pub fn read_memo(&self, name: &Digest) -> Option<Bytes> {
-        let at = self.inner.read(|index| index.text(name))?;
-        let read = self.noticed(self.inner.packs.text(name, at));
-        if read.as_ref().is_err_and(|damage| !damage.is_unread) {
-            // so that it is stored again
-            self.inner.change(|index| index.forget_text(name));
-        }
-        read.ok()
-    }
-
-    /// Stores token counts by the digests of their texts. Does not wait.
-    pub fn put_counts(&self, counts: &[(Digest, u64)]) {
-        if !counts.is_empty() {
-            self.write_in_background(frame::counts(counts));
         }
     }
 
@@ -315,8 +296,8 @@ impl Store {
             .exclusively(|active| verify::verify(&self.inner, active))
     }
 
-    /// Adds the entries with these keys that another cache has, with their source texts. Existing outputs are not
-    /// changed. A damaged entry counts as missing, as it does in the other cache.
+    /// Adds the entries with these keys that another cache has. Existing outputs are not changed, and a damaged entry
+    /// counts as missing. They are on disk when this returns.
     ///
     /// # Errors
     /// If an entry's key is not that of its inputs, or this cache cannot be written.
@@ -325,38 +306,44 @@ impl Store {
         other: &CacheSnapshot,
         keys: impl IntoIterator<Item = &'k ActionKey>,
     ) -> Result<(), CacheError> {
-        self.sync()?;
-        exchange::import_from_cache(self.import_target(), other, keys)
+        for key in keys {
+            let missing = other
+                .find_usable(key)
+                .filter(|_| self.find_usable(key).is_none());
+            if let Some(Ok(frame)) = missing.map(|record| other.packed(&record)) {
+                verified(key, &frame, self.key_of)?;
+                self.inner.commit(&[frame], false)?;
+            }
+        }
+        self.sync()
     }
 
-    /// Adds the entry that another cache packed under `key`, in place of another output of that key. Every frame is
-    /// verified. Not synced: after a crash it is pulled again. Returns whether the output is new here.
+    /// Adds the output that another cache packed under `key`, in place of another output of that key. It is verified, and
+    /// not synced: after a crash it is pulled again. Returns whether it is new here.
     ///
     /// # Errors
     /// `BadImport` if these bytes are not the entry `key`; else if this cache cannot be written.
     pub fn add_packed(
         &self,
         key: &ActionKey,
-        bytes: &[u8],
+        frame: &[u8],
         remote: &str,
     ) -> Result<bool, CacheError> {
-        exchange::add_packed(self.import_target(), key, bytes, remote)
-    }
-
-    fn import_target(&self) -> ImportTarget<'_> {
-        ImportTarget {
-            present: self,
-            inner: &self.inner,
-            key_of: self.key_of,
+        let (header, entry, body) = verified(key, frame, self.key_of)?;
+        if !matches!(header.content, FrameContent::Reply(_)) {
+            return Err(bad("it is no output"));
         }
-    }
-
-    /// Adds a notice for damage.
-    fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
-        result.inspect_err(|damage| {
-            self.inner
-                .notice(format!("{damage}. It is made again when it is needed"))
-        })
+        let present = self.find_usable(key);
+        if present.is_some_and(|record| record.raw == header.digest) {
+            return Ok(false);
+        }
+        let entry = EntryHeader {
+            origin: Some(remote.to_owned()),
+            ..entry
+        };
+        let frame = encoded(frame::reply(*key, &entry, &compress_body(&body)?))?;
+        self.inner.commit(&[frame], false)?;
+        Ok(true)
     }
 }
 
@@ -381,62 +368,96 @@ impl Drop for Store {
     }
 }
 
-impl Lookup for Store {
-    fn find(&self, key: &ActionKey) -> Option<Record> {
+impl CacheParts for Store {
+    fn index<T>(&self, read: impl Fn(&Index) -> T) -> T {
+        self.inner.read(read)
+    }
+
+    fn packs(&self) -> &PackFiles {
+        &self.inner.packs
+    }
+
+    fn record(&self, key: &ActionKey) -> Option<Record> {
         self.inner.find(key)
     }
 
-    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        self.noticed(self.inner.packs.reply(record))
+    fn named(&self, name: &Digest) -> Option<Bytes> {
+        let at = self.inner.read(|index| index.text(name))?;
+        let read = self.inner.packs.text(name, at);
+        if let Err(damage) = &read {
+            self.met(damage);
+            if !damage.is_unread {
+                // so that it is stored again
+                self.inner.change(|index| index.forget_text(name));
+            }
+        }
+        read.ok()
     }
 
-    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
-        self.noticed(self.inner.packs.verify_body(record))
-    }
-
-    fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        self.inner.packs.header(record)
-    }
-
-    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
-        self.noticed(self.inner.packs.whole_frame(record))
-    }
-
-    fn latest(&self, place: &Digest) -> Option<ActionKey> {
-        self.inner.read(|index| index.latest_at(place))
-    }
-
-    fn read_text(&self, digest: &Digest) -> Option<String> {
-        String::from_utf8(self.read_memo(digest)?.into()).ok()
-    }
-
-    fn count(&self, digest: &Digest) -> Option<u64> {
-        self.inner.read(|index| index.count(digest))
-    }
-
-    fn last_used(&self, record: &Record) -> Day {
-        let key = key_prefix(&record.key);
-        last_used(record, self.inner.read(|index| index.day(&key)))
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.inner.read(Index::records)
+    fn met(&self, damage: &Damage) {
+        self.inner
+            .notice(format!("{damage}. It is made again when it is needed"));
     }
 }
 
-impl StepLog for Store {
-    fn steps(&self) -> Vec<(BatchNonce, BatchStep)> {
-        let steps = self.inner.read(Index::steps).into_iter();
-        steps.map(|(step, _)| step).collect()
-    }
+/// The largest body that is taken from another machine, decompressed.
+const LONGEST: u32 = 64 << 20;
 
-    fn read_step<T>(
-        &self,
-        nonce: BatchNonce,
-        step: BatchStep,
-        decode: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Result<Option<T>, Damage> {
-        let at = self.inner.read(|index| index.step(nonce, step));
-        at.map(|at| self.inner.packs.step(at, decode)).transpose()
+fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
+    frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
+}
+
+fn bad(what: impl Into<String>) -> CacheError {
+    CacheError::BadImport { what: what.into() }
+}
+
+/// Verifies an entry of another cache: its checksums, its digest, and that its key is that of its inputs. Returns its
+/// headers and its body.
+fn verified(
+    key: &ActionKey,
+    frame: &[u8],
+    key_of: KeyOf,
+) -> Result<(FrameHeader, EntryHeader, Bytes), CacheError> {
+    let header = FrameHeader::decode(frame).map_err(|_| bad("it is no entry"))?;
+    if header.location(0, 0).len() != frame.len() as u64 {
+        return Err(bad("it has another length than it says"));
+    }
+    if header.key != key.0 {
+        return Err(bad(format!("it is the entry {}", header.key.short())));
+    }
+    if header.raw_len > LONGEST {
+        return Err(bad("its body is too large"));
+    }
+    let entry = header.entry(frame).ok_or_else(|| bad("it is no entry"))?;
+    if key_of(&entry) != Some(*key) {
+        return Err(bad("its key does not match its inputs"));
+    }
+    let stored = Bytes::copy_from_slice(frame.get(header.head_len as usize..).unwrap_or_default());
+    let body = decode_body(&header, stored).map_err(bad)?;
+    Ok((header, entry, body))
+}
+
+/// Packs a failure for a remote: an entry whose body, `content`, says what failed. It is never an output.
+///
+/// # Errors
+/// If it is larger than the cache stores.
+pub fn pack_failure(
+    key: ActionKey,
+    header: &EntryHeader,
+    content: &[u8],
+) -> Result<Vec<u8>, CacheError> {
+    let body = compress_body(content)?;
+    encoded(frame::failure(key, header, ("", ""), &body))
+}
+
+/// Reads what [`pack_failure`] packed under `key`.
+///
+/// # Errors
+/// If these bytes are not the failure `key`.
+pub fn read_failure(key: &ActionKey, frame: &[u8], key_of: KeyOf) -> Result<Bytes, CacheError> {
+    let (header, _, body) = verified(key, frame, key_of)?;
+    match header.content {
+        FrameContent::Failure { .. } => Ok(body),
+        _ => Err(bad("it is no failure")),
     }
 }

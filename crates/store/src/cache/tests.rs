@@ -5,9 +5,7 @@ use std::fs::File;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
-use super::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ParseResult, Record, Tag,
-};
+use super::entry::{Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, Record, Tag};
 use super::index::Index;
 use super::packs::frame::{
     self, BatchNonce, BatchStep, EncodedBody, FrameContent, FrameHeader, FrameHeaderError,
@@ -87,8 +85,7 @@ fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
     insta::assert_snapshot!(hex(&record().encode().unwrap()), @"
     010118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
     ea64f5a11aa406015443af0c0e97f60b57f1450f3051247bce8f92565feb6cd6
-    50c9369b79f0b43b01456cf7f1bcf2d3dc53ec88b93f05b0053490b07906a459
-    b9a7447744bf3bae8202fbd8c1a28c340301ac020000010000000500
+    50c9369b79f0b43b02fbd8c1a28c340301ac020000010000000500
     ");
 }
 
@@ -105,7 +102,6 @@ fn record() -> Record {
         raw_len: 6,
         status: EntryStatus::Output {
             out: Digest::hash("out"),
-            state: Some(Digest::hash("state")),
             parser: 2,
         },
         created: 1_790_000_000_123,
@@ -176,22 +172,20 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
             FrameContent::Reply(summary(&header)),
         )
     });
-    let parse_result = (key(), digest(), prop::option::of(digest()), ".{0,40}").prop_map(
-        |(key, raw, state, fault)| {
-            let reading = match state {
-                Some(_) => ParseResult::Output {
+    let parse_result =
+        (key(), digest(), any::<bool>(), ".{0,40}").prop_map(|(key, raw, is_output, fault)| {
+            let reading = match is_output {
+                true => EntryStatus::Output {
                     out: raw,
-                    state,
                     parser: 4,
                 },
-                None => ParseResult::Malformed { parser: 4, fault },
+                false => EntryStatus::malformed(4, &fault),
             };
             (
                 frame::parse_result(key, raw, &reading).unwrap(),
                 FrameContent::ParseResult(reading),
             )
-        },
-    );
+        });
     let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
         let frame = frame::failure(key, &header(), (&class, &message), &EncodedBody::empty());
         let frame = frame.unwrap();
@@ -202,12 +196,6 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
                 class,
                 message,
             },
-        )
-    });
-    let counts = prop::collection::vec((digest(), any::<u64>()), 0..20).prop_map(|counts| {
-        (
-            frame::counts(&counts).unwrap(),
-            FrameContent::Counts(counts),
         )
     });
     let touch =
@@ -245,16 +233,7 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
             (frame, FrameContent::Journal(nonce, step))
         },
     );
-    prop_oneof![
-        reply,
-        parse_result,
-        failure,
-        counts,
-        touch,
-        latest,
-        text,
-        journal
-    ]
+    prop_oneof![reply, parse_result, failure, touch, latest, text, journal]
 }
 
 proptest! {
@@ -362,10 +341,7 @@ fn no_pack_is_overwritten() {
 #[test]
 fn a_parse_result_without_its_entry_changes_nothing() {
     let mut index = Index::default();
-    let reading = ParseResult::Malformed {
-        parser: 1,
-        fault: "x".into(),
-    };
+    let reading = EntryStatus::malformed(1, "x");
     let frame =
         frame::parse_result(ActionKey(Digest::hash("k")), Digest::hash("raw"), &reading).unwrap();
     let header = FrameHeader::decode(&frame).unwrap();

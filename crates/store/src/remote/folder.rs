@@ -35,13 +35,13 @@ impl FolderRemote {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(self.failed("read", error)),
                 Ok(meta) if part == path && !meta.is_file() => {
-                    return Err(refused("it is no regular file"));
+                    return Err(RemoteError::Refused("it is no regular file"));
                 }
                 Ok(meta) if part != path && !meta.is_dir() => {
-                    return Err(refused("its folder is a link or a file"));
+                    return Err(RemoteError::Refused("its folder is a link or a file"));
                 }
                 Ok(meta) if meta.is_file() && meta.len() > MAX_OBJECT => {
-                    return Err(refused("it is too large"));
+                    return Err(RemoteError::Refused("it is too large"));
                 }
                 Ok(_) => {}
             }
@@ -68,10 +68,7 @@ impl FolderRemote {
     }
 
     fn check_root(&self) -> Result<(), RemoteError> {
-        let missing = |hint: String| RemoteError::Missing {
-            url: self.url(),
-            hint,
-        };
+        let missing = |hint: String| RemoteError::missing(&self.url(), &hint);
         let folder = self.root.display();
         match fs::symlink_metadata(&self.root) {
             Ok(meta) if meta.is_dir() => Ok(()),
@@ -87,10 +84,9 @@ impl FolderRemote {
 
     fn failed(&self, operation: &'static str, error: io::Error) -> RemoteError {
         match error.kind() {
-            io::ErrorKind::PermissionDenied => RemoteError::Denied {
-                url: self.url(),
-                hint: "Check the owner and the mode of the folder",
-            },
+            io::ErrorKind::PermissionDenied => {
+                RemoteError::denied(&self.url(), "Check the owner and the mode of the folder")
+            }
             _ => RemoteError::failed(operation, &self.url(), error.to_string()),
         }
     }
@@ -121,10 +117,6 @@ impl FolderRemote {
         }
         .boxed()
     }
-}
-
-fn refused(what: &'static str) -> RemoteError {
-    RemoteError::Refused { what }
 }
 
 /// Writes an object with the mode of the remote, so that everybody who reads the remote can read it.
@@ -226,7 +218,7 @@ mod tests {
         ] {
             let error = remote.get(name).await.unwrap_err();
             assert!(
-                matches!(error, RemoteError::Refused { .. }) && error.to_string().contains(what),
+                matches!(error, RemoteError::Refused(_)) && error.to_string().contains(what),
                 "{name}: {error}"
             );
         }
@@ -241,7 +233,7 @@ mod tests {
         let linked = FolderRemote::new(at("root"));
         assert!(matches!(
             linked.get("ab/sound").await,
-            Err(RemoteError::Missing { .. })
+            Err(RemoteError::Input(_))
         ));
     }
 }

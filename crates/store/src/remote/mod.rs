@@ -15,8 +15,9 @@ mod object_store;
 mod settings;
 mod shared;
 
+pub use crate::digest::RemoteKey;
 pub use settings::RemoteUrl;
-pub use settings::{DeclaredRemote, GivenRemote, RemoteKey, RemoteMode, RemoteSettings};
+pub use settings::{DeclaredRemote, GivenRemote, RemoteMode, RemoteSettings};
 pub use shared::RemoteEntries;
 pub use shared::{Exchanged, Found, SharedCache};
 
@@ -45,29 +46,21 @@ trait Remote: fmt::Debug + Send + Sync {
 
 /// Why a call to a remote failed. The texts contain no credentials: they have kinds of errors and the names of objects, and
 /// the console redacts keys.
-#[allow(missing_docs, reason = "each message says it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// An object that this program did not write. It counts as missing.
-    #[error("{what}")]
-    Refused { what: &'static str },
-    /// The folder or bucket itself.
-    #[error("{url} does not exist. {hint}")]
-    Missing { url: String, hint: String },
-    #[error("access to {url} was denied. {hint}")]
-    Denied { url: String, hint: &'static str },
-    #[error("could not {operation} {url}: {what}")]
-    Failed {
-        operation: &'static str,
-        url: String,
-        what: String,
-    },
-    /// A setting in the environment is missing or wrong.
-    #[error("{url} cannot be used: {what}")]
-    Setup { url: String, what: String },
+    #[error("{_0}")]
+    Refused(&'static str),
+    /// The user has to change something: the remote does not exist, access is denied, or a setting is missing or wrong.
+    #[error("{_0}")]
+    Input(String),
+    /// A call failed.
+    #[error("{_0}")]
+    Failed(String),
     /// It is to be written, which it cannot be.
     #[error("a web server is only read; write to the folder or bucket that it serves")]
     ReadOnly,
+    /// This program was built without what it needs.
     #[error(
         "this compeval was built without object stores, so {_0} cannot be used; the released programs have them, and so \
          has `cargo install compeval --features object-stores`"
@@ -81,18 +74,20 @@ impl RemoteError {
         url: &str,
         what: impl Into<String>,
     ) -> RemoteError {
-        RemoteError::Failed {
-            operation,
-            url: url.to_owned(),
-            what: what.into(),
-        }
+        RemoteError::Failed(format!("could not {operation} {url}: {}", what.into()))
+    }
+
+    /// There is no such remote.
+    pub(super) fn missing(url: &str, hint: &str) -> RemoteError {
+        RemoteError::Input(format!("{url} does not exist. {hint}"))
+    }
+
+    pub(super) fn denied(url: &str, hint: &str) -> RemoteError {
+        RemoteError::Input(format!("access to {url} was denied. {hint}"))
     }
 
     /// Whether the user has to change something before it can work.
     pub fn is_input(&self) -> bool {
-        !matches!(
-            self,
-            RemoteError::Failed { .. } | RemoteError::Refused { .. }
-        )
+        !matches!(self, RemoteError::Failed(_) | RemoteError::Refused(_))
     }
 }

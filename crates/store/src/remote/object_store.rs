@@ -70,10 +70,7 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
             "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
         ),
     };
-    let operator = operator.map_err(|what| RemoteError::Setup {
-        url: url.clone(),
-        what,
-    })?;
+    let operator = operator.map_err(|what| unusable(&url, &what))?;
     Ok(Box::new(Objects {
         url,
         operator,
@@ -94,10 +91,7 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
     if let Some(token) = variable("COMPEVAL_REMOTE_TOKEN") {
         builder = builder.token(&token);
     }
-    let operator = operator(builder, Some(url)).map_err(|what| RemoteError::Setup {
-        url: url.to_owned(),
-        what,
-    })?;
+    let operator = operator(builder, Some(url)).map_err(|what| unusable(url, &what))?;
     let credentials = "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token";
     Ok(Box::new(Objects {
         url: url.to_owned(),
@@ -106,6 +100,10 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         create: "Correct the address",
         large: tokio::sync::Mutex::default(),
     }))
+}
+
+fn unusable(url: &str, what: &str) -> RemoteError {
+    RemoteError::Input(format!("{url} cannot be used: {what}"))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -237,22 +235,22 @@ fn cause(error: &Error) -> String {
 
 impl Objects {
     fn fault(&self, operation: &'static str, error: &Error) -> RemoteError {
-        let (url, hint) = (self.url.clone(), self.credentials);
+        let url = &self.url;
         match error.kind() {
             ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
-                let what =
-                    "the clock of this machine differs too much from that of the store".to_owned();
-                RemoteError::Setup { url, what }
+                let what = "the clock of this machine differs too much from that of the store";
+                unusable(url, what)
             }
-            ErrorKind::PermissionDenied => RemoteError::Denied { url, hint },
+            ErrorKind::PermissionDenied => RemoteError::denied(url, self.credentials),
             // the bucket itself
-            ErrorKind::NotFound | ErrorKind::ConfigInvalid => RemoteError::Missing {
-                url,
-                hint: self.create.to_owned(),
-            },
+            ErrorKind::NotFound | ErrorKind::ConfigInvalid => {
+                RemoteError::missing(url, self.create)
+            }
             // no credentials were found, or they could not be used
-            _ if error.to_string().contains("reqsign::") => RemoteError::Denied { url, hint },
-            _ => RemoteError::failed(operation, &url, cause(error)),
+            _ if error.to_string().contains("reqsign::") => {
+                RemoteError::denied(url, self.credentials)
+            }
+            _ => RemoteError::failed(operation, url, cause(error)),
         }
     }
 
@@ -271,9 +269,7 @@ impl Objects {
         while let Some(bytes) = chunk {
             let length = (object.len() + bytes.len()) as u64;
             if length > MAX_OBJECT {
-                return Err(RemoteError::Refused {
-                    what: "it is too large",
-                });
+                return Err(RemoteError::Refused("it is too large"));
             }
             if length > SMALL && alone.is_none() {
                 alone = Some(self.large.lock().await);
@@ -405,7 +401,7 @@ mod tests {
         assert_eq!(one.unwrap().unwrap().len() as u64, 2 * SMALL);
         assert_eq!(other.unwrap().unwrap().len() as u64, 2 * SMALL);
         let refused = bucket.get("ab/larger").await;
-        assert!(matches!(refused, Err(RemoteError::Refused { .. })));
+        assert!(matches!(refused, Err(RemoteError::Refused(_))));
     }
 
     #[test]

@@ -11,9 +11,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::RemoteError;
-use crate::digest::CodeKey;
+use crate::digest::RemoteKey;
 use base::named_enum;
-use base::redaction;
 
 named_enum! {
     /// Whether what a run uses is put into the remote.
@@ -227,32 +226,6 @@ impl fmt::Display for BucketUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slash = if self.prefix.is_empty() { "" } else { "/" };
         write!(f, "{}://{}{slash}{}", self.store, self.bucket, self.prefix)
-    }
-}
-
-/// The key of the codes in objects.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RemoteKey(pub(super) CodeKey);
-
-impl RemoteKey {
-    /// The least characters of the secret that a key is derived from.
-    pub const LEAST: usize = 16;
-
-    /// The key that belongs to a secret, which is never shown from now on; `None` if it is too short to be one.
-    pub fn from_secret(secret: &str) -> Option<RemoteKey> {
-        let secret = secret.trim();
-        if secret.chars().count() < RemoteKey::LEAST {
-            return None;
-        }
-        redaction::add_key(secret);
-        let context = "compeval 2026 code of a remote object";
-        Some(RemoteKey(CodeKey::derive(context, secret)))
-    }
-}
-
-impl fmt::Debug for RemoteKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RemoteKey")
     }
 }
 

@@ -27,13 +27,12 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::folder::FolderRemote;
-use super::settings::{RemoteKey, RemoteSettings};
+use super::settings::RemoteSettings;
 use super::{MAX_OBJECT, Remote, RemoteError, RemoteFuture, RemoteUrl};
 use crate::cache::{
-    CacheError, Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, Store, StoredReply,
-    pack_failure, read_failure,
+    CacheError, EntryHeader, KeyOf, Layered, Lookup, Store, pack_failure, read_failure,
 };
-use crate::digest::{ActionKey, Digest};
+use crate::digest::{ActionKey, RemoteKey};
 
 fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
     match url {
@@ -287,7 +286,7 @@ impl SharedCache {
             Err(RemoteError::failed(operation, url, no_answer()))
         }) {
             Ok(done) => Some(done),
-            Err(RemoteError::Refused { what }) => {
+            Err(RemoteError::Refused(what)) => {
                 drop(state);
                 self.report_object("an object", what);
                 None
@@ -331,7 +330,7 @@ pub(super) fn failure_name(key: &ActionKey) -> String {
 
 /// The object `name` with an entry.
 pub(super) fn seal(key: Option<&RemoteKey>, name: &str, entry: &[u8]) -> Bytes {
-    let code = key.map_or([0; CODE], |key| key.0.code(name, entry));
+    let code = key.map_or([0; CODE], |key| *key.code(name, entry).as_bytes());
     [&MAGIC[..], &code, entry].concat().into()
 }
 
@@ -347,7 +346,8 @@ pub(super) fn unseal<'o>(
         .ok_or("it is no object of this version of compeval")?;
     let (code, entry) = rest.split_first_chunk::<CODE>().ok_or("it is cut off")?;
     match key {
-        Some(key) if !key.0.verifies(name, entry, code) => {
+        // compared in the same time for any wrong code
+        Some(key) if key.code(name, entry) != *code => {
             Err("its code is not that of COMPEVAL_REMOTE_KEY")
         }
         _ => Ok(entry),
@@ -397,9 +397,19 @@ impl RemoteEntries {
         })
     }
 
+    /// A cache, and below it what this has got so far.
+    pub fn below<'c, A: Lookup>(&'c self, upper: &'c A) -> Layered<'c, A, Store> {
+        Layered {
+            upper,
+            lower: &self.store,
+            missed: Some(&self.wanted),
+        }
+    }
+
     /// Gets what was looked up in vain since the last call. Returns whether a lookup may now find more.
     pub fn get_wanted(&self) -> bool {
-        let wanted = std::mem::take(&mut *lock(&self.wanted));
+        let mut wanted = std::mem::take(&mut *lock(&self.wanted));
+        wanted.retain(|key| self.shared.may_have(key));
         let gets = wanted.iter().map(|key| self.shared.pull(&self.store, key));
         let mut gets = futures::stream::iter(gets).buffer_unordered(SharedCache::AT_ONCE);
         let all = async { while gets.next().await.is_some() {} };
@@ -428,56 +438,6 @@ impl RemoteEntries {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Lookup for RemoteEntries {
-    fn find(&self, key: &ActionKey) -> Option<Record> {
-        let record = self.store.find(key);
-        if record.is_none() && self.shared.may_have(key) {
-            lock(&self.wanted).insert(*key);
-        }
-        record
-    }
-
-    fn is_remote(&self, _: &Record) -> bool {
-        true
-    }
-
-    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        self.store.reply(record)
-    }
-
-    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
-        self.store.verify_body(record)
-    }
-
-    fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        self.store.header(record)
-    }
-
-    fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage> {
-        self.store.packed(record)
-    }
-
-    fn latest(&self, place: &Digest) -> Option<ActionKey> {
-        self.store.latest(place)
-    }
-
-    fn read_text(&self, digest: &Digest) -> Option<String> {
-        self.store.read_text(digest)
-    }
-
-    fn count(&self, digest: &Digest) -> Option<u64> {
-        self.store.count(digest)
-    }
-
-    fn last_used(&self, record: &Record) -> Day {
-        self.store.last_used(record)
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.store.records()
-    }
 }
 
 #[cfg(test)]

@@ -232,13 +232,10 @@ fn input_outputs(
     let mut wanted: HashSet<Digest> = inputs.map(|input| input.digest).collect();
     let mut outputs = HashMap::new();
     for record in snapshot.records() {
-        let EntryStatus::Output { out, state, .. } = &record.status else {
-            continue;
-        };
-        for digest in [Some(*out), *state].into_iter().flatten() {
-            if wanted.remove(&digest) {
-                outputs.extend(text_of(snapshot, &record).map(|text| (digest, text)));
-            }
+        if let EntryStatus::Output { out, .. } = record.status
+            && wanted.remove(&out)
+        {
+            outputs.extend(text_of(snapshot, &record).map(|text| (out, text)));
         }
     }
     outputs

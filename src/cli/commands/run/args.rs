@@ -14,7 +14,6 @@ use crate::cli::project::{
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, Request};
-use crate::scheduler::BatchOptions;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
 const RARE: &[&str] = &[
@@ -143,7 +142,7 @@ impl RunArgs {
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
-            batches: BatchOptions { wait: self.wait },
+            waits_for_batches: self.wait,
             baseline: self.baseline(common, console)?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,

@@ -8,13 +8,12 @@
 pub(super) mod tree;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 
-use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, Record, prefix_of};
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, Record, prefix_of};
 use crate::cache::error::{CacheError, Damage, IndexFault, IndexResult};
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{BatchNonce, BatchStep};
@@ -28,26 +27,8 @@ pub(super) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
     recorded.unwrap_or_default().max(record.created_day())
 }
 
-/// Hashes digests by their last eight bytes: they are already uniformly distributed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DigestHasher(u64);
-
-impl Hasher for DigestHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(last) = bytes.last_chunk::<8>() {
-            self.0 = self.0.rotate_left(5) ^ u64::from_le_bytes(*last);
-        }
-    }
-
-    fn write_usize(&mut self, _: usize) {}
-}
-
 /// Encoded items; one that was removed has no value.
-type Items = HashMap<ItemKey, Option<Box<[u8]>>, BuildHasherDefault<DigestHasher>>;
+type Items = HashMap<ItemKey, Option<Box<[u8]>>>;
 
 /// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
@@ -144,11 +125,17 @@ impl Index {
 
     /// Fills a new tree in the folder with what is in memory, and asks it from now on. Nobody may have the old one open.
     pub(super) fn fill_tree(&mut self, layout: &Layout) -> IndexResult<()> {
+        const BATCH: usize = 2048;
         remove_tree(&layout.index())?;
         let tree = ActionTree::open(&layout.index())?;
-        let items = self.items.iter();
-        tree.fill(items.filter_map(|(key, value)| Some((*key, value.as_deref()?))))?;
-        self.items.clear();
+        let items: Vec<_> = std::mem::take(&mut self.items).into_iter().collect();
+        let written = items.chunks(BATCH).try_for_each(|batch| {
+            tree.update(batch.iter().map(|(key, value)| (*key, value.as_deref())))
+        });
+        if let Err(fault) = written {
+            self.items = items.into_iter().collect();
+            return Err(fault);
+        }
         self.tree = Some(tree);
         Ok(())
     }
@@ -207,9 +194,6 @@ impl Index {
             FrameContent::Text | FrameContent::Memo => {
                 self.set(ItemKey::Text(header.key), encoded(&at));
             }
-            FrameContent::Counts(counts) => counts.iter().for_each(|(digest, count)| {
-                self.set(ItemKey::Count(*digest), encoded(count));
-            }),
             FrameContent::Touch { day, keys } => {
                 for key in keys {
                     if self.day(key).is_none_or(|known| known < *day) {
@@ -231,11 +215,11 @@ impl Index {
     }
 
     /// Sets the status of the record of a key, if `raw` is its body.
-    fn set_parse_result(&mut self, key: &ActionKey, raw: Digest, result: &ParseResult) {
+    fn set_parse_result(&mut self, key: &ActionKey, raw: Digest, result: &EntryStatus) {
         let record = self.find(key).filter(|record| record.raw == raw);
         if let Some(record) = record.filter(|record| !record.is_failed()) {
             self.set_record(Record {
-                status: EntryStatus::from(result),
+                status: result.clone(),
                 ..record
             });
         }
@@ -273,10 +257,6 @@ impl Index {
 
     pub(super) fn text(&self, digest: &Digest) -> Option<FrameLocation> {
         self.get(ItemKey::Text(*digest), decoded)
-    }
-
-    pub(super) fn count(&self, digest: &Digest) -> Option<u64> {
-        self.get(ItemKey::Count(*digest), decoded)
     }
 
     pub(super) fn day(&self, key: &KeyPrefix) -> Option<Day> {

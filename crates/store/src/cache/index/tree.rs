@@ -14,7 +14,6 @@
 //! 32: action key          record
 //! 'p' place 8             key of the latest action there
 //! 't' digest 32           where a text is
-//! 'c' digest 32           tokens of a text
 //! 'u' beginning of key 8  day of the last use
 //! 'j' nonce 12, step      where a step of a batch is
 //! ```
@@ -66,7 +65,6 @@ pub(super) enum ItemKey {
     Action(ActionKey),
     Place(PlacePrefix),
     Text(Digest),
-    Count(Digest),
     Use(KeyPrefix),
     Step(BatchNonce, BatchStep),
 }
@@ -77,7 +75,6 @@ impl ItemKey {
             ItemKey::Action(key) => key.0.0.to_vec(),
             ItemKey::Place(place) => tagged(b'p', &place),
             ItemKey::Text(digest) => tagged(b't', &digest.0),
-            ItemKey::Count(digest) => tagged(b'c', &digest.0),
             ItemKey::Use(key) => tagged(b'u', &key),
             ItemKey::Step(nonce, step) => tagged(b'j', &encoded(&(nonce, step))?),
         })
@@ -92,7 +89,6 @@ impl ItemKey {
             Some(match tag {
                 b'p' => ItemKey::Place(rest.try_into().ok()?),
                 b't' => ItemKey::Text(Digest(rest.try_into().ok()?)),
-                b'c' => ItemKey::Count(Digest(rest.try_into().ok()?)),
                 b'u' => ItemKey::Use(rest.try_into().ok()?),
                 b'j' => {
                     let (nonce, step) = postcard::from_bytes(rest).ok()?;
@@ -276,28 +272,6 @@ impl ActionTree {
         } else {
             Err(IndexFault::broken("entries are missing from it"))
         }
-    }
-
-    /// Fills an empty tree.
-    pub(super) fn fill<'i>(
-        &self,
-        items: impl Iterator<Item = (ItemKey, &'i [u8])>,
-    ) -> IndexResult<()> {
-        const BATCH: usize = 2048;
-        let mut encoded = items
-            .map(|(key, value)| Ok((key.encode()?, value)))
-            .collect::<IndexResult<Vec<_>>>()?;
-        encoded.sort_unstable();
-        let open = self.open_tree()?;
-        for items in encoded.chunks(BATCH) {
-            let mut batch = sled::Batch::default();
-            for (key, value) in items {
-                batch.insert(key.as_slice(), *value);
-            }
-            catch_panics(|| open.actions.apply_batch(batch))?;
-        }
-        self.total.store(encoded.len() as u64, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Writes items, of which those without a value are removed.

@@ -10,7 +10,7 @@ pub(super) mod verify;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 
-use crate::cache::entry::{EntryStatus, FrameLocation, ParseResult, Record};
+use crate::cache::entry::{FrameLocation, Record};
 use crate::cache::error::CacheError;
 use crate::cache::index::{Index, scan};
 use crate::cache::packs::frame::{self, BatchNonce, BatchStep, FrameContent, FrameHeader};
@@ -240,12 +240,12 @@ fn is_live(index: &Index, going: &[u32], at: FrameLocation, header: &FrameHeader
         }
         FrameContent::ParseResult(result) => record().is_some_and(|record| {
             record.raw == header.digest
-                && record.status == EntryStatus::from(result)
+                && record.status == *result
                 && !going.contains(&record.location.pack)
         }),
         FrameContent::Text | FrameContent::Memo => index.text(&header.key) == Some(at),
         FrameContent::Journal(nonce, step) => index.step(*nonce, *step) == Some(at),
-        FrameContent::Counts(_) | FrameContent::Unknown => true,
+        FrameContent::Unknown => true,
         FrameContent::Touch { day, keys } => keys.iter().any(|key| index.day(key) == Some(*day)),
         FrameContent::Latest(place) => {
             record().is_some_and(|record| index.latest_at(place) == Some(record.key))
@@ -263,8 +263,8 @@ fn with_what_follows(
     let mut frames = vec![frame];
     let record = index.find(&ActionKey(header.key));
     if let (FrameContent::Reply(summary), Some(record)) = (&header.content, record) {
-        if let Some(result) = ParseResult::from_status(&record.status) {
-            let parsed = frame::parse_result(record.key, record.raw, &result);
+        if record.status.is_parsed() {
+            let parsed = frame::parse_result(record.key, record.raw, &record.status);
             frames.push(parsed.map_err(io::Error::other)?);
         }
         let latest = index.latest_at(&summary.place);

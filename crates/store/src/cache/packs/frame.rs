@@ -17,10 +17,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, Record,
-    clip, prefix_of,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, Record, clip, prefix_of,
 };
-use crate::cache::error::Damage;
 use crate::digest::{ActionKey, Digest, DigestBuilder};
 use base::redaction::redact_bytes;
 
@@ -136,7 +134,7 @@ pub(crate) enum FrameContent {
     /// The body is the output of an action.
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
-    ParseResult(ParseResult),
+    ParseResult(EntryStatus),
     /// An action failed permanently; there is no body.
     Failure {
         summary: EntrySummary,
@@ -147,8 +145,6 @@ pub(crate) enum FrameContent {
     Text,
     /// The body can be derived again; the key is its name.
     Memo,
-    /// Token counts, by the digests of their texts.
-    Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
     Touch { day: Day, keys: Vec<KeyPrefix> },
     /// The action of the frame's key is in use again at a place, after another was.
@@ -304,17 +300,19 @@ mod kind {
     pub(super) const PARSE_RESULT: u8 = 2;
     pub(super) const FAILURE: u8 = 3;
     pub(super) const TEXT: u8 = 4;
-    pub(super) const COUNTS: u8 = 5;
-    pub(super) const TOUCH: u8 = 6;
-    pub(super) const LATEST: u8 = 7;
-    pub(super) const JOURNAL: u8 = 8;
-    pub(super) const MEMO: u8 = 9;
+    pub(super) const TOUCH: u8 = 5;
+    pub(super) const LATEST: u8 = 6;
+    pub(super) const JOURNAL: u8 = 7;
+    pub(super) const MEMO: u8 = 8;
 }
 
 fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
     Some(match kind {
         kind::REPLY => FrameContent::Reply(postcard::take_from_bytes(bytes).ok()?.0),
-        kind::PARSE_RESULT => FrameContent::ParseResult(postcard::from_bytes(bytes).ok()?),
+        kind::PARSE_RESULT => {
+            let status: EntryStatus = postcard::from_bytes(bytes).ok()?;
+            FrameContent::ParseResult(Some(status).filter(EntryStatus::is_parsed)?)
+        }
         kind::FAILURE => {
             let (class, message, summary) = postcard::take_from_bytes(bytes).ok()?.0;
             FrameContent::Failure {
@@ -325,7 +323,6 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
         }
         kind::TEXT => FrameContent::Text,
         kind::MEMO => FrameContent::Memo,
-        kind::COUNTS => FrameContent::Counts(postcard::from_bytes(bytes).ok()?),
         kind::TOUCH => {
             let (day, keys) = postcard::from_bytes(bytes).ok()?;
             FrameContent::Touch { day, keys }
@@ -364,24 +361,14 @@ pub(crate) fn failure(
 pub(crate) fn parse_result(
     key: ActionKey,
     raw: Digest,
-    result: &ParseResult,
+    result: &EntryStatus,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = match result {
-        ParseResult::Output { .. } => postcard::to_stdvec(result)?,
-        ParseResult::Malformed { parser, fault } => postcard::to_stdvec(&ParseResult::Malformed {
-            parser: *parser,
-            fault: clip(fault).to_owned(),
-        })?,
+    let body = EncodedBody {
+        digest: raw,
+        ..EncodedBody::empty()
     };
-    Ok(assemble(
-        kind::PARSE_RESULT,
-        key.0,
-        &EncodedBody {
-            digest: raw,
-            ..EncodedBody::empty()
-        },
-        &note,
-    ))
+    let note = postcard::to_stdvec(result)?;
+    Ok(assemble(kind::PARSE_RESULT, key.0, &body, &note))
 }
 
 pub(crate) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
@@ -392,28 +379,15 @@ pub(crate) fn memo(name: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::MEMO, name, body, &[])
 }
 
-pub(crate) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
-    list(kind::COUNTS, &counts)
-}
-
 pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
-    list(kind::TOUCH, &(day, keys))
+    let note = postcard::to_stdvec(&(day, keys))?;
+    let (key, body) = (Digest([0; 32]), EncodedBody::empty());
+    Ok(assemble(kind::TOUCH, key, &body, &note))
 }
 
 pub(crate) fn latest(place: &Digest, key: ActionKey) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(place)?;
     Ok(assemble(kind::LATEST, key.0, &EncodedBody::empty(), &note))
-}
-
-/// Encodes a frame without key and body.
-fn list(kind: u8, note: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
-    let note = postcard::to_stdvec(note)?;
-    Ok(assemble(
-        kind,
-        Digest([0; 32]),
-        &EncodedBody::empty(),
-        &note,
-    ))
 }
 
 pub(crate) fn journal(
@@ -493,21 +467,4 @@ pub enum BatchStep {
     Submitted,
     /// All of its results are stored. Without this step, a batch is open.
     Closed,
-}
-
-/// A cache that has steps of batches.
-pub trait StepLog {
-    /// All steps that are recorded.
-    fn steps(&self) -> Vec<(BatchNonce, BatchStep)>;
-
-    /// What a step recorded, decoded; `None` if there is no such step.
-    ///
-    /// # Errors
-    /// A record that is damaged or cannot be decoded.
-    fn read_step<T>(
-        &self,
-        nonce: BatchNonce,
-        step: BatchStep,
-        decode: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Result<Option<T>, Damage>;
 }

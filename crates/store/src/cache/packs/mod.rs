@@ -14,9 +14,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
+use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record, StoredReply};
 use crate::cache::error::{CacheError, Damage};
-use crate::cache::lookup::StoredReply;
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
 use base::redaction::redact_bytes;
