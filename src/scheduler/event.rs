@@ -4,8 +4,7 @@
 use std::rc::Rc;
 
 use super::breakers::TrippedBreaker;
-use super::budget::BudgetReached;
-use super::options::{ExecutedOutput, RunOutcome, UntestedJudge};
+use super::options::{ExecutedOutput, RunOutcome};
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::MatrixCounts;
@@ -122,7 +121,8 @@ pub trait Listener {
 /// The events of a run and their totals.
 pub(super) struct RunStats<'r> {
     listener: &'r mut dyn Listener,
-    outcome: RunOutcome,
+    /// What is known of the outcome so far.
+    pub(super) outcome: RunOutcome,
     /// Cells that are done: nothing more will be reported about them.
     finished: MatrixCounts,
 }
@@ -254,32 +254,6 @@ impl<'r> RunStats<'r> {
         self.finished.judge += judge + u64::from(stage == StageName::Judge);
     }
 
-    /// Marks the run as interrupted. Returns whether that is new.
-    pub(super) fn interrupt(&mut self) -> bool {
-        !std::mem::replace(&mut self.outcome.interrupted, true)
-    }
-
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.outcome.interrupted
-    }
-
-    /// Notes that the budget refused requests; the first limit that was reached is reported.
-    pub(super) fn note_budget(&mut self, reached: BudgetReached) {
-        self.outcome.budget.get_or_insert(reached);
-    }
-
-    pub(super) fn budget_reached(&self) -> Option<BudgetReached> {
-        self.outcome.budget
-    }
-
-    pub(super) fn note_untested(&mut self, judge: UntestedJudge) {
-        self.outcome.untested.push(judge);
-    }
-
-    pub(super) fn note_forecast(&mut self, forecast: Option<CostEstimate>) {
-        self.outcome.forecast = forecast;
-    }
-
     pub(super) fn finished_cells(&self) -> u64 {
         self.finished.all()
     }
@@ -301,9 +275,5 @@ impl<'r> RunStats<'r> {
                     .push(format!("{finished} of {due} {name} cells"));
             }
         }
-    }
-
-    pub(super) fn into_outcome(self) -> RunOutcome {
-        self.outcome
     }
 }

@@ -127,7 +127,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             case: "every case".to_owned(),
         };
         let failure = FailedAction::new(place, stage, None, why.clone());
-        stats.note_untested(UntestedJudge { judge, why });
+        stats.outcome.untested.push(UntestedJudge { judge, why });
         Ok(stats.emit(&RunEvent::Failed(&failure))?)
     }
 
@@ -277,7 +277,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         })?;
         // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
-            stats.note_untested(UntestedJudge {
+            stats.outcome.untested.push(UntestedJudge {
                 judge: test.name.clone(),
                 why,
             });

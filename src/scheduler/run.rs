@@ -53,15 +53,15 @@ pub async fn run(
         Err(error) => return Err(error),
     };
     run.stats.note(executor.programs.notes())?;
-    let (weak_judges, submitted) = (run.tasks.weak_judges(), run.batches.submitted_requests());
-    let (models, unqualified) = (executor.outputs.models(), run.tasks.unqualified_judges());
+    let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests());
+    let (models, unqualified) = (executor.outputs.models(), run.tasks.judges.unqualified());
     Ok(RunOutcome {
         models,
         broken,
         weak_judges,
         unqualified,
         submitted,
-        ..run.stats.into_outcome()
+        ..run.stats.outcome
     })
 }
 
@@ -137,7 +137,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let mut room_check = tokio::time::interval(ROOM_CHECK);
         loop {
             let asked = *stop.borrow_and_update();
-            if asked >= StopRequest::Drain && self.stats.interrupt() {
+            if asked >= StopRequest::Drain && !self.stats.outcome.interrupted {
+                self.stats.outcome.interrupted = true;
                 self.breakers.cancel_all();
             }
             if asked == StopRequest::Now {
@@ -160,9 +161,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 if self.follow(step).await? {
                     continue;
                 }
-                if *stop.borrow() >= StopRequest::Drain {
-                    self.stats.interrupt();
-                }
+                self.stats.outcome.interrupted |= *stop.borrow() >= StopRequest::Drain;
                 return self.finish();
             }
             tokio::select! {
@@ -200,7 +199,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// The next task that is ready, was deferred, or is no longer held.
     fn next_task(&mut self) -> Option<Task> {
-        if let Some(task) = self.tasks.next_ready().or_else(|| self.queue.take()) {
+        if let Some(task) = self
+            .tasks
+            .frontier
+            .next_ready()
+            .or_else(|| self.queue.take())
+        {
             return Some(task);
         }
         if self.in_flight.is_empty() {
@@ -219,7 +223,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             self.pull(action, false);
             return Ok(());
         }
-        let asks = action.request().is_some() && !self.stats.is_interrupted();
+        let asks = action.request().is_some() && !self.stats.outcome.interrupted;
         if self.pulls_first && asks && self.held.len() < MOST_HELD {
             self.held.push_back(action.task);
             return Ok(());
@@ -236,7 +240,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             if let Some(reason) = reason {
                 return self.tasks.skip(action, reason, &mut self.stats);
             }
-            match self.queue.defer(action, self.tasks.has_more()) {
+            match self.queue.defer(action, self.tasks.frontier.has_more()) {
                 Some(due) => action = due,
                 None => return Ok(()),
             }
@@ -281,7 +285,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();
         let estimate = found.map(|found| found.estimate);
-        self.stats.note_forecast(estimate);
+        self.stats.outcome.forecast = estimate;
         Ok(estimate
             .iter()
             .try_for_each(|estimate| self.stats.emit(&RunEvent::Estimated(estimate)))?)
@@ -289,7 +293,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Whether the output is to be looked for in the remote, which is done once.
     fn may_pull(&self, action: &Action) -> bool {
-        let is_wanted = !self.options.refresh.has(action.stage) && !self.stats.is_interrupted();
+        let is_wanted = !self.options.refresh.has(action.stage) && !self.stats.outcome.interrupted;
         is_wanted
             && self
                 .executor
@@ -299,11 +303,11 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Why this work is not to be begun, if so.
     fn skip_reason(&self, work: &Work) -> Option<SkipReason> {
-        if self.stats.is_interrupted() {
+        if self.stats.outcome.interrupted {
             Some(SkipReason::Interrupted)
-        } else if self.stats.budget_reached().is_some() {
+        } else if self.stats.outcome.budget.is_some() {
             Some(SkipReason::Budget)
-        } else if self.tasks.has_unacceptable_judge() {
+        } else if self.tasks.judges.has_unacceptable() {
             Some(SkipReason::WeakJudge)
         } else if self.options.forbids(work) {
             Some(SkipReason::Offline)
@@ -406,7 +410,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn may_afford_later(&mut self, reached: BudgetReached) -> bool {
         let may = self.executor.budget.reached().is_none() && self.in_flight.wait_for_budget();
         if !may {
-            self.stats.note_budget(reached);
+            self.stats.outcome.budget.get_or_insert(reached);
         }
         may
     }

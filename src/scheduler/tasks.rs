@@ -12,7 +12,6 @@ use super::options::{ExecutedOutput, RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::entries::Refresh;
-use crate::judge::UnqualifiedJudge;
 use crate::pipeline::{AnswerCell, JudgeCell};
 use crate::plan::{
     self, Action, CachedOutput, FailedAction, Frontier, Output, OutputUnavailable, PrepareError,
@@ -36,9 +35,9 @@ pub(super) enum BegunTask {
 pub(super) struct Tasks<'r, 'e> {
     executor: &'r Executor<'e>,
     refresh: &'r Refresh,
-    frontier: Frontier<'e>,
+    pub(super) frontier: Frontier<'e>,
     shared: SharedActions,
-    judges: JudgeQualification<'r, 'e>,
+    pub(super) judges: JudgeQualification<'r, 'e>,
     breakers: Rc<CircuitBreakers>,
 }
 
@@ -59,16 +58,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             judges,
             breakers,
         }
-    }
-
-    /// The next task whose inputs are known.
-    pub(super) fn next_ready(&mut self) -> Option<Task> {
-        self.frontier.next_ready()
-    }
-
-    /// Whether another task is ready.
-    pub(super) fn has_more(&self) -> bool {
-        self.frontier.has_more()
     }
 
     /// Resolves a task from the cache, or lets it share the action of another one.
@@ -206,11 +195,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             }
         }
         Ok(None)
-    }
-
-    /// Whether the run is to end because a judge is weak.
-    pub(super) fn has_unacceptable_judge(&self) -> bool {
-        self.judges.has_unacceptable()
     }
 
     /// Notes that an action is under way: other tasks with the same one wait for it.
@@ -406,16 +390,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
         }
         Ok(())
-    }
-
-    /// Judges that may not grade some dimensions.
-    pub(super) fn unqualified_judges(&self) -> Vec<UnqualifiedJudge> {
-        self.judges.unqualified()
-    }
-
-    /// Judges that failed their self-test.
-    pub(super) fn weak_judges(&self) -> Vec<String> {
-        self.judges.weak()
     }
 
     fn fail_cell(

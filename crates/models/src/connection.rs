@@ -106,14 +106,14 @@ impl ProviderConnection {
     /// The status of every model used so far.
     pub(super) fn statuses(&self) -> Vec<ProviderStatus> {
         let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        let account = self.account.limiter.status();
+        let (_, account_waits) = self.account.limiter.status();
         let statuses = models.iter().map(|(name, model)| {
-            let status = model.limiter.status();
+            let (in_flight, waits) = model.limiter.status();
             ProviderStatus {
                 provider: self.spec.name.clone(),
                 model: name.clone(),
-                in_flight: status.in_flight,
-                waits: status.wait_reason.or_else(|| account.wait_reason.clone()),
+                in_flight,
+                waits: waits.or_else(|| account_waits.clone()),
             }
         });
         statuses.collect()

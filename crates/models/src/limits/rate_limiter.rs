@@ -62,13 +62,6 @@ struct LimiterState {
     answered: u64,
 }
 
-/// A limiter's figures at one moment.
-#[derive(Debug)]
-pub(crate) struct LimiterStatus {
-    pub in_flight: u32,
-    pub wait_reason: Option<WaitReason>,
-}
-
 /// What the head of the queue has to wait for.
 #[derive(Clone, Copy, Debug)]
 enum Blocker {
@@ -282,7 +275,8 @@ impl RateLimiter {
         self.changed.notify_one();
     }
 
-    pub(crate) fn status(&self) -> LimiterStatus {
+    /// The requests in flight, and what the next one waits for.
+    pub(crate) fn status(&self) -> (u32, Option<WaitReason>) {
         let blocked = self.group.as_ref().and_then(|group| group.blocked());
         let state = self.state();
         let held = blocked.map(|left| WaitReason::Paused(left, state.last_error.clone()));
@@ -290,10 +284,7 @@ impl RateLimiter {
             Some(WaitReason::Rate) => held.or(Some(WaitReason::Rate)),
             reason => reason,
         };
-        LimiterStatus {
-            in_flight: state.in_flight,
-            wait_reason,
-        }
+        (state.in_flight, wait_reason)
     }
 }
 

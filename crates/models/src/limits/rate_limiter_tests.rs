@@ -535,19 +535,13 @@ async fn a_new_model_is_waited_for_where_its_provider_worked() {
         .count();
     assert!(held >= 45, "{held}: all but those before it was clear");
     assert!(
-        matches!(
-            second.status().wait_reason,
-            Some(WaitReason::Unavailable(..))
-        ),
+        matches!(second.status().1, Some(WaitReason::Unavailable(..))),
         "{:?}",
         second.status()
     );
     second.succeeded(None, &AnnouncedLimits::default());
     assert!(
-        !matches!(
-            second.status().wait_reason,
-            Some(WaitReason::Unavailable(..))
-        ),
+        !matches!(second.status().1, Some(WaitReason::Unavailable(..))),
         "{:?}",
         second.status()
     );
@@ -630,10 +624,7 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
     let limiter = RateLimiter::new(ConcurrencyLimit::declared(1), per_minute(60));
     let inner = wide();
     let held = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
-    assert_eq!(
-        (limiter.status().in_flight, limiter.status().wait_reason),
-        (1, None)
-    );
+    assert_eq!((limiter.status().0, limiter.status().1), (1, None));
     let next = async {
         tokio::time::timeout(
             Duration::from_millis(5),
@@ -643,7 +634,7 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
         .is_err()
     };
     assert!(next.await);
-    assert_eq!(limiter.status().wait_reason, Some(WaitReason::Replies));
+    assert_eq!(limiter.status().1, Some(WaitReason::Replies));
     drop(held);
     assert!(
         tokio::time::timeout(
@@ -653,7 +644,7 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
         .await
         .is_err()
     );
-    assert_eq!(limiter.status().wait_reason, Some(WaitReason::Rate));
+    assert_eq!(limiter.status().1, Some(WaitReason::Rate));
     limiter.failed(
         &fault(529, Some(seconds(7))),
         None,
@@ -662,6 +653,6 @@ async fn the_status_says_what_the_head_of_the_queue_waits_for() {
         &RetryPolicy::default(),
     );
     assert!(
-        matches!(limiter.status().wait_reason, Some(WaitReason::Paused(left, why)) if left > seconds(6) && why.contains("529"))
+        matches!(limiter.status().1, Some(WaitReason::Paused(left, why)) if left > seconds(6) && why.contains("529"))
     );
 }
