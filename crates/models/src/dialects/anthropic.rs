@@ -12,7 +12,7 @@ use super::conversation::{
     Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
 };
 use super::endings::{Ending, Said, ending};
-use super::json::{arguments, count, error_text, lacks, lenient, parse, word};
+use super::json::{arguments, count, error_text, lacks, parse, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
 use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
 use crate::estimate::estimate_text;
@@ -294,17 +294,6 @@ fn mark_cached(block: Option<&mut RequestBlock<'_>>) {
     }
 }
 
-/// A reply of this dialect, not yet judged to be an answer.
-#[derive(Deserialize)]
-pub(crate) struct MessagesReply<'a> {
-    #[serde(default, borrow)]
-    content: Option<Vec<&'a RawValue>>,
-    #[serde(default, deserialize_with = "word")]
-    stop_reason: Option<String>,
-    #[serde(default)]
-    stop_details: Value,
-}
-
 /// The usage of a call as this dialect reports it. Where a compaction ran, the top-level numbers leave it out: the
 /// iterations are summed.
 pub(crate) fn usage(reported: &Value) -> Usage {
@@ -330,96 +319,63 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-#[derive(Deserialize)]
-struct ContentBlock {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    kind: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    text: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    content: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    name: Option<String>,
-    #[serde(default)]
-    input: Option<Box<RawValue>>,
+/// The call of a tool, if a block is one.
+fn call(block: &Value) -> Option<ToolCall> {
+    let is_call = block["type"] == "tool_use";
+    let (id, name) = block["id"]
+        .as_str()
+        .zip(block["name"].as_str())
+        .filter(|_| is_call)?;
+    Some(ToolCall::new(id, name, arguments(&block["input"])))
 }
 
-impl ContentBlock {
-    /// The call of a tool, if the block is one.
-    fn call(&self) -> Option<ToolCall> {
-        let is_call = self.kind.as_deref() == Some("tool_use");
-        let (id, name) = self
-            .id
-            .as_deref()
-            .zip(self.name.as_deref())
-            .filter(|_| is_call)?;
-        Some(ToolCall::new(id, name, arguments(self.input.as_deref())))
+/// The answer in a reply.
+pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
+    let reply: Value = parse(body)?;
+    if reply["type"] == "error" || !reply["error"].is_null() {
+        return Err(ReadFault::Upstream(error_text(&reply["error"])));
     }
+    let end = word(&reply["stop_reason"]);
+    let end = end.as_deref();
+    if ending(end) == Ending::Declined {
+        let details = &reply["stop_details"];
+        let why = details["explanation"].as_str();
+        let why = why.or(details["category"].as_str()).map(str::to_owned);
+        return Err(ReadFault::Refused(why));
+    }
+    let blocks = reply["content"].as_array();
+    let blocks = blocks.ok_or_else(|| lacks("content", body))?;
+    if let Some(odd) = blocks.iter().find(|block| !block.is_object()) {
+        return Err(ReadFault::Malformed(format!("a content block: {odd}")));
+    }
+    if operation == Operation::Summarize {
+        return compacted(blocks, body, end);
+    }
+    let spoken = blocks.iter().filter(|block| block["type"] == "text");
+    let text: String = spoken.filter_map(|block| block["text"].as_str()).collect();
+    Said {
+        text: &text,
+        calls: blocks.iter().filter_map(call).collect(),
+        end,
+    }
+    .completion(operation, || {
+        let items = raw_blocks(body)?.into_iter().map(RawValue::get);
+        Ok(format!("[{}]", items.collect::<Vec<_>>().join(",")))
+    })
 }
 
-pub(crate) fn open(body: &[u8]) -> Result<MessagesReply<'_>, ReadFault> {
+/// The blocks of a reply, each byte for byte.
+fn raw_blocks(body: &[u8]) -> Result<Vec<&RawValue>, ReadFault> {
     #[derive(Deserialize)]
-    struct ReplyKind {
-        #[serde(default, rename = "type")]
-        kind: Value,
-        #[serde(default)]
-        error: Value,
+    struct Reply<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
     }
-    let kind: ReplyKind = parse(body)?;
-    if kind.kind == "error" || !kind.error.is_null() {
-        return Err(ReadFault::Upstream(error_text(&kind.error)));
-    }
-    parse(body)
-}
-
-impl MessagesReply<'_> {
-    pub(crate) fn completion(
-        self,
-        operation: Operation,
-        body: &[u8],
-    ) -> Result<Completion, ReadFault> {
-        let end = self.stop_reason.as_deref();
-        if ending(end) == Ending::Declined {
-            let details = &self.stop_details;
-            let why = details["explanation"].as_str();
-            let why = why.or(details["category"].as_str()).map(str::to_owned);
-            return Err(ReadFault::Refused(why));
-        }
-        let raw = self
-            .content
-            .as_deref()
-            .ok_or_else(|| lacks("content", body))?;
-        let blocks: Vec<ContentBlock> = raw
-            .iter()
-            .map(|block| serde_json::from_str(block.get()))
-            .collect::<Result<_, _>>()
-            .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
-        if operation == Operation::Summarize {
-            return compacted(&blocks, raw, end);
-        }
-        let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
-        let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
-        let calls = blocks.iter().filter_map(ContentBlock::call).collect();
-        let items = raw.iter().map(|block| block.get());
-        Said {
-            text: &text,
-            calls,
-            end,
-        }
-        .completion(operation, || {
-            Ok(format!("[{}]", items.collect::<Vec<_>>().join(",")))
-        })
-    }
+    parse::<Reply<'_>>(body).map(|reply| reply.content)
 }
 
 /// The readable summary, and the block itself for the requests to come. One that was cut off is a fault.
-fn compacted(
-    blocks: &[ContentBlock],
-    raw: &[&RawValue],
-    end: Option<&str>,
-) -> Result<Completion, ReadFault> {
+fn compacted(blocks: &[Value], body: &[u8], end: Option<&str>) -> Result<Completion, ReadFault> {
     match (end, ending(end)) {
         (Some("compaction"), _) => {}
         (_, Ending::Cut) => return Err(ReadFault::Truncated),
@@ -431,13 +387,12 @@ fn compacted(
             )));
         }
     }
-    let mut both = blocks.iter().zip(raw);
-    let compaction = both.find(|(block, _)| block.kind.as_deref() == Some("compaction"));
+    let mut both = blocks.iter().zip(raw_blocks(body)?);
+    let compaction = both.find(|(block, _)| block["type"] == "compaction");
     let (block, raw) =
         compaction.ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
-    let text = block
-        .content
-        .as_deref()
+    let text = block["content"]
+        .as_str()
         .filter(|text| !text.trim().is_empty());
     Ok(Completion {
         items: Some(format!("[{}]", raw.get())),
@@ -451,7 +406,7 @@ mod tests {
     use crate::dialects::read_billing;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion(operation, body.as_bytes())
+        completion(operation, body.as_bytes())
     }
 
     #[test]

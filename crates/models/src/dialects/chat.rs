@@ -4,7 +4,6 @@
 //! and never left out.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::conversation::{
@@ -12,7 +11,7 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, arguments, error_text, lacks, lenient, parse, raw, word};
+use super::json::{Fields, arguments, error_text, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, call_id, fit};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
@@ -120,76 +119,20 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
     Ok(messages)
 }
 
-/// A reply of this dialect, not yet judged to be an answer.
-#[derive(Deserialize)]
-pub(crate) struct ChatReply {
-    #[serde(default)]
-    choices: Option<Vec<ChatChoice>>,
-    #[serde(default)]
-    error: Option<Value>,
-    #[serde(default, deserialize_with = "lenient")]
-    system_fingerprint: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ChatChoice {
-    #[serde(default)]
-    message: Option<ChatReplyMessage>,
-    #[serde(default, deserialize_with = "word")]
-    finish_reason: Option<String>,
-    #[serde(default)]
-    error: Option<Value>,
-}
-
-#[derive(Default, Deserialize)]
-struct ChatReplyMessage {
-    #[serde(default)]
-    content: Option<ChatContent>,
-    #[serde(default, deserialize_with = "lenient")]
-    refusal: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Box<RawValue>>,
-    /// The field that `tool_calls` replaced.
-    #[serde(default)]
-    function_call: Option<Box<RawValue>>,
-}
-
-/// A call as a server writes it: without an id, with a number as id, with arguments as an object.
-#[derive(Deserialize)]
-struct ChatCall {
-    #[serde(default, deserialize_with = "word")]
-    id: Option<String>,
-    function: ChatFunction,
-}
-
-#[derive(Deserialize)]
-struct ChatFunction {
-    name: String,
-    #[serde(default)]
-    arguments: Option<Box<RawValue>>,
-}
-
-impl ChatReplyMessage {
-    fn calls(&self) -> Vec<ToolCall> {
-        let calls = self
-            .tool_calls
-            .as_deref()
-            .and_then(|calls| serde_json::from_str(calls.get()).ok());
-        let old = self
-            .function_call
-            .as_deref()
-            .and_then(|call| serde_json::from_str(call.get()).ok());
-        let old = old.map(|function| ChatCall { id: None, function });
-        let calls: Vec<ChatCall> = calls.unwrap_or_default();
-        let numbered = (1..).zip(calls.into_iter().chain(old));
-        let read = numbered.map(|(number, ChatCall { id, function })| {
-            let id = id
-                .filter(|id| !id.is_empty())
-                .unwrap_or_else(|| call_id(number));
-            ToolCall::new(id, function.name, arguments(function.arguments.as_deref()))
-        });
-        read.collect()
-    }
+/// The calls of a message. Servers write them without an id, with a number as id, with arguments as an object, and the only
+/// one in the field that `tool_calls` replaced.
+fn calls(message: &Value) -> Vec<ToolCall> {
+    let listed = message["tool_calls"].as_array().into_iter().flatten();
+    let listed = listed.map(|call| (word(&call["id"]), &call["function"]));
+    let numbered = (1..).zip(listed.chain([(None, &message["function_call"])]));
+    let read = numbered.filter_map(|(number, (id, function))| {
+        let name = function["name"].as_str()?;
+        let id = id
+            .filter(|id| !id.is_empty())
+            .unwrap_or_else(|| call_id(number));
+        Some(ToolCall::new(id, name, arguments(&function["arguments"])))
+    });
+    read.collect()
 }
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
@@ -203,65 +146,49 @@ const SENT_BACK: [&str; 6] = [
     "reasoning_details",
 ];
 
-#[derive(Deserialize)]
-#[serde(try_from = "Value")]
-enum ChatContent {
-    Text(String),
-    Parts(Vec<Value>),
-}
-
-impl TryFrom<Value> for ChatContent {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<ChatContent, &'static str> {
-        match value {
-            Value::String(text) => Ok(ChatContent::Text(text)),
-            Value::Array(parts) => Ok(ChatContent::Parts(parts)),
-            _ => Err("`content` is neither text nor a list of parts"),
-        }
+/// The answer in a reply, whose bytes are `body`.
+pub(crate) fn completion(
+    reply: &Value,
+    operation: Operation,
+    body: &[u8],
+) -> Result<Completion, ReadFault> {
+    let choice = &reply["choices"][0];
+    if let Some(error) = [&reply["error"], &choice["error"]]
+        .into_iter()
+        .find(|error| !error.is_null())
+    {
+        return Err(ReadFault::Upstream(error_text(error)));
     }
-}
-
-pub(crate) fn open(body: &[u8]) -> Result<ChatReply, ReadFault> {
-    parse(body)
-}
-
-impl ChatReply {
-    /// Whether Ollama answered, which cuts a prompt that is too long without saying so. If another server counts few tokens,
-    /// its count is more likely wrong than its prompt cut.
-    pub(crate) fn is_from_ollama(&self) -> bool {
-        self.system_fingerprint.as_deref() == Some("fp_ollama")
+    if choice.is_null() {
+        return Err(lacks("choices", body));
     }
-
-    pub(crate) fn completion(
-        self,
-        operation: Operation,
-        body: &[u8],
-    ) -> Result<Completion, ReadFault> {
-        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
-            return Err(ReadFault::Upstream(error_text(error)));
-        }
-        let choice = self.choices.into_iter().flatten().next();
-        let choice = choice.ok_or_else(|| lacks("choices", body))?;
-        if let Some(error) = choice.error.as_ref().filter(|e| !e.is_null()) {
-            return Err(ReadFault::Upstream(error_text(error)));
-        }
-        let message = choice
-            .message
-            .ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
-        let calls = message.calls();
-        if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
-            return Err(ReadFault::Refused(Some(refusal)));
-        }
-        let text = message.content.map(ChatContent::text).unwrap_or_default();
-        let end = choice.finish_reason.as_deref();
-        Said {
-            text: &text,
-            calls,
-            end,
-        }
-        .completion(operation, || sent_back(body))
+    let message = &choice["message"];
+    if !message.is_object() {
+        return Err(ReadFault::Malformed("its choice has no `message`".into()));
     }
+    let refusal = message["refusal"].as_str();
+    if let Some(refusal) = refusal.filter(|text| !text.is_empty()) {
+        return Err(ReadFault::Refused(Some(refusal.to_owned())));
+    }
+    let text = match &message["content"] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter(|p| p["type"] == "text" || p["type"] == "output_text")
+            .filter_map(|p| p["text"].as_str())
+            .collect(),
+        _ => {
+            let fault = "`content` is neither text nor a list of parts";
+            return Err(ReadFault::Malformed(fault.into()));
+        }
+    };
+    Said {
+        text: &text,
+        calls: calls(message),
+        end: word(&choice["finish_reason"]).as_deref(),
+    }
+    .completion(operation, || sent_back(body))
 }
 
 /// The message of a reply as the next request sends it back, alone in a JSON array.
@@ -286,19 +213,6 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     Ok(raw(&[message])?.get().to_owned())
 }
 
-impl ChatContent {
-    fn text(self) -> String {
-        match self {
-            ChatContent::Text(text) => text,
-            ChatContent::Parts(parts) => parts
-                .iter()
-                .filter(|p| p["type"] == "text" || p["type"] == "output_text")
-                .filter_map(|p| p["text"].as_str())
-                .collect(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,7 +221,8 @@ mod tests {
     use base::units::Tokens;
 
     fn read(body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion(Operation::Generate, body.as_bytes())
+        let body = body.as_bytes();
+        completion(&parse(body)?, Operation::Generate, body)
     }
 
     #[test]

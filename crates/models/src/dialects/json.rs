@@ -69,13 +69,13 @@ pub(crate) fn openai_usage(reported: &Value) -> Usage {
     }
 }
 
-/// Reads the word for the end of a reply. What is neither a text nor null is shown as JSON: it is no known word.
-pub(crate) fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
+/// The word for the end of a reply, or an id. What is neither a text nor null is shown as JSON: it is no known word.
+pub(crate) fn word(value: &Value) -> Option<String> {
+    match value {
         Value::Null => None,
-        Value::String(word) => Some(word),
+        Value::String(word) => Some(word.clone()),
         other => Some(other.to_string()),
-    })
+    }
 }
 
 /// The fields of an object, each byte for byte: numbers and the order of what is inside survive.
@@ -87,9 +87,8 @@ pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>, ReadFault> {
 }
 
 /// Arguments of a call, which some servers send as an object and not as text.
-pub(crate) fn arguments(given: Option<&RawValue>) -> String {
-    let json = given.map_or("", RawValue::get);
-    serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
+pub(crate) fn arguments(given: &Value) -> String {
+    word(given).unwrap_or_default()
 }
 
 /// The names under which servers put a message into an error, or an error into a body.

@@ -20,7 +20,7 @@ use crate::call::{Billing, Call, Completion, Operation, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
 use base::text::without_half_surrogates;
 use base::units::{Tokens, Usage};
-use json::{lenient, openai_usage, raw};
+use json::{lenient, openai_usage, parse, raw};
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
 pub use conversation::{BuildFault, HttpRequest};
@@ -54,8 +54,10 @@ pub fn read(
     };
     match dialect {
         Dialect::OpenaiChat => {
-            let reply = chat::open(body)?;
-            if reply.is_from_ollama()
+            let reply: Value = parse(body)?;
+            // Ollama cuts a prompt that is too long without saying so. If another server counts few tokens, its count is
+            // more likely wrong than its prompt cut.
+            if reply["system_fingerprint"] == "fp_ollama"
                 && let Some((reported, expected)) =
                     missing_prompt(&read_billing(dialect, body).usage, expected)
             {
@@ -64,10 +66,10 @@ pub fn read(
                     expected: expected.0,
                 });
             }
-            reply.completion(operation, body)
+            chat::completion(&reply, operation, body)
         }
-        Dialect::OpenaiResponses => responses::open(body)?.completion(operation, body),
-        Dialect::Anthropic => anthropic::open(body)?.completion(operation, body),
+        Dialect::OpenaiResponses => responses::completion(operation, body),
+        Dialect::Anthropic => anthropic::completion(operation, body),
         // The built-in rules write plain text.
         Dialect::Lexical => {
             let text =

@@ -11,7 +11,7 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, arguments, error_text, lacks, lenient, parse, raw, word};
+use super::json::{Fields, arguments, error_text, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
 use crate::spec::{Dialect, ProviderSpec};
@@ -122,99 +122,59 @@ fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
     items
 }
 
-/// A reply of this dialect, not yet judged to be an answer.
-#[derive(Deserialize)]
-pub(crate) struct ResponsesReply<'a> {
-    #[serde(default, deserialize_with = "word")]
-    status: Option<String>,
-    #[serde(default)]
-    error: Option<Value>,
-    #[serde(default)]
-    incomplete_details: Option<Value>,
-    #[serde(default, borrow)]
-    output: Option<&'a RawValue>,
+/// The call of a function, if an item is one.
+fn call(item: &Value) -> Option<ToolCall> {
+    let is_call = item["type"] == "function_call";
+    let (id, name) = item["call_id"]
+        .as_str()
+        .zip(item["name"].as_str())
+        .filter(|_| is_call)?;
+    Some(ToolCall::new(id, name, arguments(&item["arguments"])))
 }
 
-#[derive(Deserialize)]
-struct OutputItem {
-    #[serde(default, rename = "type", deserialize_with = "lenient")]
-    kind: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    phase: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    content: Option<Vec<Value>>,
-    #[serde(default, deserialize_with = "lenient")]
-    encrypted_content: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    call_id: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    name: Option<String>,
-    #[serde(default)]
-    arguments: Option<Box<RawValue>>,
-}
-
-impl OutputItem {
-    /// The call of a function, if the item is one.
-    fn call(&self) -> Option<ToolCall> {
-        let is_call = self.kind.as_deref() == Some("function_call");
-        let (id, name) = self
-            .call_id
-            .as_deref()
-            .zip(self.name.as_deref())
-            .filter(|_| is_call)?;
-        Some(ToolCall::new(
-            id,
-            name,
-            arguments(self.arguments.as_deref()),
-        ))
+/// The answer in a reply.
+pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
+    let reply: Value = parse(body)?;
+    if !reply["error"].is_null() {
+        return Err(upstream(&reply["error"]));
     }
-}
-
-pub(crate) fn open(body: &[u8]) -> Result<ResponsesReply<'_>, ReadFault> {
-    parse(body)
-}
-
-impl ResponsesReply<'_> {
-    pub(crate) fn completion(
-        self,
-        operation: Operation,
-        body: &[u8],
-    ) -> Result<Completion, ReadFault> {
-        if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
-            return Err(upstream(error));
+    let output = reply["output"].as_array();
+    let output = output.ok_or_else(|| lacks("output", body))?;
+    if operation == Operation::Compact {
+        let is_compacted =
+            |item: &Value| item["type"] == "compaction" && item["encrypted_content"].is_string();
+        if !output.iter().any(is_compacted) {
+            let fault = "its `output` holds no compaction item";
+            return Err(ReadFault::Malformed(fault.into()));
         }
-        let raw = self.output.ok_or_else(|| lacks("output", body))?;
-        let output: Vec<OutputItem> = parse_output(raw)?;
-        if operation == Operation::Compact {
-            return Ok(Completion {
-                items: Some(compacted(&output, raw)?),
-                ..Completion::text("", false)
-            });
-        }
-        // `incomplete` says no more than that it has a reason.
-        let reason = self
-            .incomplete_details
-            .as_ref()
-            .and_then(|details| details["reason"].as_str());
-        let end = match self.status.as_deref() {
-            Some("incomplete") => reason.or(Some("incomplete")),
-            status => status,
-        };
-        let calls = output.iter().filter_map(OutputItem::call).collect();
-        let text = answer(&output)?;
-        Said {
-            text: &text,
-            calls,
-            end,
-        }
-        .completion(operation, || sent_back(raw))
+        return Ok(Completion {
+            items: Some(raw_output(body)?.get().to_owned()),
+            ..Completion::text("", false)
+        });
     }
+    // `incomplete` says no more than that it has a reason.
+    let status = word(&reply["status"]);
+    let reason = reply["incomplete_details"]["reason"].as_str();
+    let end = match status.as_deref() {
+        Some("incomplete") => reason.or(Some("incomplete")),
+        status => status,
+    };
+    Said {
+        text: &answer(output)?,
+        calls: output.iter().filter_map(call).collect(),
+        end,
+    }
+    .completion(operation, || sent_back(raw_output(body)?))
 }
 
-/// Reads `output`, or a part of it.
-fn parse_output<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, ReadFault> {
-    serde_json::from_str(raw.get())
-        .map_err(|error| ReadFault::Malformed(format!("its `output`: {error}")))
+/// The items of a reply, byte for byte.
+fn raw_output(body: &[u8]) -> Result<&RawValue, ReadFault> {
+    #[derive(Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        output: &'a RawValue,
+    }
+    parse::<Reply<'_>>(body).map(|reply| reply.output)
 }
 
 /// The fault of an error inside a 200. Some are verdicts on the request: the same bytes would get the same one again.
@@ -230,10 +190,10 @@ fn upstream(error: &Value) -> ReadFault {
 /// The items of a reply as the next request sends them back. The vendor's ids of calls and messages are left out: they
 /// would tie the items to a reply that it has not stored.
 fn sent_back(output: &RawValue) -> Result<String, ReadFault> {
-    let items: Vec<&RawValue> = parse_output(output)?;
+    let items: Vec<&RawValue> = parse(output.get().as_bytes())?;
     let mut texts = Vec::with_capacity(items.len());
     for given in items {
-        let mut item: Fields = parse_output(given)?;
+        let mut item: Fields = parse(given.get().as_bytes())?;
         let kind = item.get("type").map_or("", |kind| kind.get());
         texts.push(if matches!(kind, "\"function_call\"" | "\"message\"") {
             item.remove("id");
@@ -246,31 +206,13 @@ fn sent_back(output: &RawValue) -> Result<String, ReadFault> {
     Ok(format!("[{}]", texts.join(",")))
 }
 
-fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault> {
-    let mut compactions = output
-        .iter()
-        .filter(|item| item.kind.as_deref() == Some("compaction"));
-    if compactions.any(|item| item.encrypted_content.is_some()) {
-        Ok(raw.get().to_owned())
-    } else {
-        Err(ReadFault::Malformed(
-            "its `output` holds no compaction item".into(),
-        ))
-    }
-}
-
-fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
-    let mut messages: Vec<&OutputItem> = output
-        .iter()
-        .filter(|o| o.kind.as_deref() == Some("message"))
-        .collect();
-    if messages
-        .iter()
-        .any(|m| m.phase.as_deref() == Some("final_answer"))
-    {
-        messages.retain(|m| m.phase.as_deref() == Some("final_answer"));
-    }
-    let parts = messages.iter().flat_map(|m| m.content.iter().flatten());
+fn answer(output: &[Value]) -> Result<String, ReadFault> {
+    let messages = output.iter().filter(|item| item["type"] == "message");
+    let is_final = |message: &Value| message["phase"] == "final_answer";
+    let is_marked = messages.clone().any(is_final);
+    let parts = messages
+        .filter(|message| !is_marked || is_final(message))
+        .flat_map(|message| message["content"].as_array().into_iter().flatten());
     if let Some(part) = parts.clone().find(|part| part["type"] == "refusal") {
         let why = part["refusal"].as_str().map(str::to_owned);
         return Err(ReadFault::Refused(why));
@@ -286,7 +228,7 @@ mod tests {
     use base::units::Tokens;
 
     fn read(operation: Operation, body: &str) -> Result<Completion, ReadFault> {
-        open(body.as_bytes())?.completion(operation, body.as_bytes())
+        completion(operation, body.as_bytes())
     }
 
     #[test]
