@@ -7,8 +7,6 @@
 //!
 //! Deliberately absent: asking models; names of methods.
 
-#[cfg(test)]
-pub(crate) mod fakes;
 mod grade;
 mod plant;
 mod request;
@@ -108,4 +106,23 @@ pub struct Target {
     /// The action in words, its object in backticks.
     pub(crate) action: String,
     pub(crate) decoy_action: String,
+}
+
+/// A session for tests to plant into.
+#[cfg(test)]
+pub(crate) mod fakes {
+    use sessions::transcript::{Message, Role};
+
+    /// So many messages of these words, by the user and the agent in turn.
+    pub(crate) fn session(words: &str, messages: usize) -> Vec<Message> {
+        let message = |at: usize| {
+            let role = if at.is_multiple_of(2) {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            Message::text(role, format!("{at}: {}", words.repeat(60)))
+        };
+        (0..messages).map(message).collect()
+    }
 }

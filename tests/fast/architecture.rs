@@ -117,7 +117,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "crates/store/src/cache/packs/mod.rs",
         ],
     ),
-    (" zip::", &["crates/sessions/src/import/archive.rs"]),
+    (" zip::", &["crates/sessions/src/import/formats/inspect.rs"]),
     (
         "reqwest::",
         &["crates/base/src/http.rs", "crates/models/src/http.rs"],

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::histories::{Histories, excerpt, without_media};
-use crate::prose::{letters, main_script, prose};
+use crate::histories::{Histories, excerpt, letters, main_script, prose, without_media};
 use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;

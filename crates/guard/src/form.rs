@@ -1,7 +1,6 @@
 //! Rules about the summary as a text: whether there is one, whether it is whole, and whether it is only a summary.
 
-use crate::histories::{Histories, excerpt};
-use crate::prose::{is_fence, prose};
+use crate::histories::{Histories, excerpt, is_fence, prose};
 use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;

@@ -19,7 +19,6 @@
 mod content;
 mod form;
 mod histories;
-mod prose;
 mod report;
 
 use base::message::Message;

@@ -30,7 +30,6 @@
 
 mod answer;
 pub mod claims;
-mod demands;
 mod entries;
 pub mod facts;
 mod gather;

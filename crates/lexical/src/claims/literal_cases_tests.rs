@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::abstention::abstains;
+use super::abstains;
 use super::currency::stated_as_current;
 use super::rule::{Rule, RuleFinder};
 use crate::facts::{Fact, FactFinder, Topic};

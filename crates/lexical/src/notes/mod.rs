@@ -1,7 +1,6 @@
 //! Notes on a session: which files were touched and how, what failed, what was decided and what is left, from the messages
 //! alone. Deterministic, no model. [`notes_within`] writes them as a text of a given size.
 
-mod hidden_failures;
 mod outline;
 pub mod rules;
 mod session;

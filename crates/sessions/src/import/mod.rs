@@ -6,19 +6,16 @@
 //! gets the same replacement everywhere in one fixture. Nothing here knows probes (facts are passed as plain strings)
 //! or providers, or writes files.
 
-mod archive;
 mod assemble;
 mod blocks;
 mod content;
 mod conversation;
-mod copies;
 mod detect;
 mod draft;
 mod folder;
 mod format;
 mod formats;
 mod pairing;
-mod points;
 mod scrub;
 mod source;
 mod text_results;
@@ -31,17 +28,18 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use crate::transcript::NO_RESULT;
-pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, assemble, unique_name};
+pub use assemble::{
+    Assembled, FEWEST_MESSAGES, FEWEST_TOKENS, FixtureOptions, PARAPHRASE, PointRules, assemble,
+    is_too_short, propose, unique_name,
+};
 use conversation::expect_format;
 pub use conversation::{
-    CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep,
-    ORPHAN_HEAD, RecordedCompaction, RepairKind,
+    CompactionKind, Conversation, DropReason, Fingerprint, ImportError, ImportIssue, ImportedLog,
+    ModelStep, ORPHAN_HEAD, RecordedCompaction, RepairKind,
 };
-pub use copies::Fingerprint;
 use detect::LogShape;
 pub use folder::{Log, log_files};
 pub use format::Format;
-pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
 pub use scrub::{
     Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
     SuspicionKind, audit, has_secret, record_scrubbing, scrub, scrub_texts,
@@ -169,7 +167,7 @@ fn read_from(
     let head = read_head(file, &mut reader)?;
     if head.starts_with(b"PK\x03\x04") {
         reader.rewind().map_err(|e| ImportError::from_io(file, e))?;
-        return archive::read(file, reader, format);
+        return formats::read_archive(file, reader, format);
     }
     refuse_container(file, &head)?;
     let text = String::from_utf8_lossy(&head).into_owned();

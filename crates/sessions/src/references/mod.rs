@@ -7,7 +7,6 @@
 //! written, and [`ReferenceIndex`] finds each in the text that it came from. Nothing here knows what references are
 //! used for, or contexts, methods and log formats.
 
-mod commands;
 mod index;
 mod noise;
 mod scan;

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use base::words::{is_han, is_kana};
 
-use super::commands::{TextKind, command_at};
 use super::noise::{is_error_line, is_measure, is_stopped};
-use super::shape::{is_file_name, is_kebab, is_uuid, kind_of_part, kind_of_word};
+use super::shape::{
+    TextKind, command_at, is_file_name, is_kebab, is_uuid, kind_of_part, kind_of_word,
+};
 use super::{Reference, ReferenceKind};
 
 /// The longest error line that is one reference.

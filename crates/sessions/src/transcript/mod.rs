@@ -12,7 +12,6 @@ mod fold;
 mod ledger;
 mod operation;
 mod shell;
-mod span;
 mod typography;
 
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
@@ -26,11 +25,10 @@ pub(crate) use files::command_in;
 pub use files::{file_operation, file_operations, is_file_path_key, is_same_file};
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
-    points_at_shares, tool_schemas,
+    points_at_shares, render, tool_schemas,
 };
 pub use fold::{MappedFold, fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
 pub use operation::{FileAction, FileOperation, without_lines};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
-pub use span::render;
 pub use typography::TypographyRules;

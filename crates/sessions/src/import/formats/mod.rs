@@ -2,13 +2,14 @@
 //!
 //! What messages contain is read by one reader for all of them ([`super::blocks`]). Most formats are tables that say
 //! where messages are; a format whose records depend on each other has a file of its own.
+//!
+//! Messages as the APIs have them: a body, a list, one message or one body per line; Responses bodies too.
 
 mod claude_code;
 mod codex;
 mod gemini;
 mod hermes;
 mod inspect;
-mod messages;
 mod open_telemetry;
 mod opencode;
 mod openhands;
@@ -16,12 +17,19 @@ mod pi;
 mod tables;
 mod trajectories;
 
-pub(super) use inspect::read_sample as inspect_sample;
+pub(super) use inspect::read_archive;
 pub(super) use openhands::EventView;
 
+use serde_json::Value;
+
+use super::blocks::read_message;
+use super::content::{first_at, list_at, list_of, str_of, text_of};
+use super::detect::LogShape;
 use super::draft::ConversationDraft;
 use super::format::Format;
 use super::source::Records;
+use crate::transcript::Role;
+use codex::CodexItems;
 
 /// Reads all conversations of a log in this format.
 pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDraft> {
@@ -40,8 +48,88 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::Cursor => tables::CURSOR.read_all(records),
         Format::Kimi => tables::KIMI_WIRE.read_all(records),
         Format::Inspect => inspect::read(records),
-        Format::OpenAi | Format::Anthropic => messages::read(records),
+        Format::OpenAi | Format::Anthropic => read_messages(records),
         Format::Atif => trajectories::read_atif(records),
         Format::OpenTelemetry => open_telemetry::read(records),
+    }
+}
+
+/// Where a body keeps its messages: as the APIs do, or as benchmarks call them.
+const LISTS: [&str; 3] = ["messages", "traj", "conversation"];
+
+fn read_messages(records: &mut Records) -> Vec<ConversationDraft> {
+    let mut drafts = Vec::new();
+    let mut loose = ConversationDraft::new(records.stem());
+    let lines = records.shape == LogShape::Lines;
+    while let Some(items) = records.next_items() {
+        let simulated = |item: &Value| list_of(item, "simulations").to_vec();
+        let runs: Vec<Value> = items.iter().flat_map(simulated).collect();
+        let items = if runs.is_empty() { items } else { runs };
+        let several = lines || items.len() > 1;
+        for item in items {
+            if !is_body(&item) {
+                read_one(&item, &mut loose);
+                continue;
+            }
+            let name = if several {
+                format!("{}-{}", records.stem(), drafts.len() + 1)
+            } else {
+                records.stem()
+            };
+            drafts.push(read_body(&item, name));
+        }
+    }
+    drafts.push(loose);
+    drafts
+}
+
+fn is_body(item: &Value) -> bool {
+    let has_list = |key: &&str| item.get(*key).is_some_and(Value::is_array);
+    LISTS.iter().any(&has_list) || has_list(&"input")
+}
+
+/// A request body, with its response where one is logged.
+fn read_body(body: &Value, name: String) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(name);
+    let models = ["/model", "/kwargs/model", "/response/model"];
+    draft.set_model(first_at(body, &models));
+    draft.set_tools(body.get("tools").or_else(|| body.pointer("/kwargs/tools")));
+    let system = body.get("instructions").or_else(|| body.get("system"));
+    let system = text_of(system.unwrap_or(&Value::Null), &mut draft);
+    if !system.is_empty() {
+        draft.say(Role::System, system);
+    }
+    let mut items = CodexItems::default();
+    let lists = [
+        list_of(body, "input"),
+        list_at(body, "/response/output"),
+        list_of(body, "output"),
+    ];
+    for item in lists.into_iter().flatten() {
+        items.read_item(item, &mut draft);
+    }
+    items.flush(&mut draft);
+    for item in LISTS.iter().flat_map(|key| list_of(body, key)) {
+        read_one(item, &mut draft);
+    }
+    let reply = body
+        .pointer("/response/choices/0/message")
+        .or_else(|| body.pointer("/choices/0/message"))
+        .or_else(|| {
+            body.get("response")
+                .filter(|reply| reply.get("content").is_some())
+        });
+    if let Some(reply) = reply {
+        read_message(reply, "assistant", &mut draft);
+    }
+    draft
+}
+
+/// One message. Kimi writes marks of its own between them, with roles that begin with `_`.
+fn read_one(item: &Value, draft: &mut ConversationDraft) {
+    match str_of(item, "role") {
+        "_system_prompt" => draft.say(Role::System, str_of(item, "content")),
+        role if role.starts_with('_') => draft.count_bookkeeping(role),
+        _ => read_message(item, "", draft),
     }
 }

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::edit::unescaped;
-use super::{personal, secrets, shape};
+use super::{personal, secrets, values};
 use crate::transcript::Fixture;
 use base::text::pattern;
 
@@ -191,9 +191,9 @@ fn is_random(run: &str) -> bool {
         u8::is_ascii_lowercase,
         u8::is_ascii_digit,
     ];
-    let mixed = tests.into_iter().all(|test| shape::has_byte(run, test));
+    let mixed = tests.into_iter().all(|test| values::has_byte(run, test));
     let digits = run.bytes().filter(u8::is_ascii_digit).count();
-    mixed && digits * 20 > run.len() && shape::entropy(run) > 4.5 && !shape::is_placeholder(run)
+    mixed && digits * 20 > run.len() && values::entropy(run) > 4.5 && !values::is_placeholder(run)
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@
 //! [`passwords`]), personal data by [`personal`]. [`audit`] lists suspicious texts that stay.
 
 mod audit;
-mod columns;
-mod cut;
 mod edit;
 mod key_names;
 mod passwords;
@@ -13,7 +11,6 @@ mod personal;
 mod rules;
 mod secrets;
 mod separators;
-mod shape;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -27,10 +24,10 @@ use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
 use base::text::each_string;
-use cut::cut;
+use edit::cut;
 use personal::HandleMatcher;
 use secrets::secrets;
-use shape::is_distinctive;
+use values::is_distinctive;
 
 pub use audit::{Suspicion, SuspicionKind, audit};
 pub(crate) use edit::joined_ranges;
@@ -665,7 +662,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
             report.add(Replacement::LongOutput, 1);
             fixture
                 .extra
-                .insert("outputs_cut_to".to_owned(), cut::LIMIT.into());
+                .insert("outputs_cut_to".to_owned(), edit::LIMIT.into());
         }
     }
 }

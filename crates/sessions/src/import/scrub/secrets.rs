@@ -12,8 +12,7 @@ use regex::Regex;
 use super::edit::{first_bytes, unescaped};
 use super::passwords::passwords;
 use super::rules::{TOKENS, compiled};
-use super::shape::{entropy, is_placeholder, is_value, is_words};
-use super::values::FoundSecret;
+use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
 
 static KEY_BLOCK: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
