@@ -32,7 +32,7 @@ use crate::results::{
     unfinished_refresh,
 };
 use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
-use base::units::{Tokens, Usd};
+use base::units::Tokens;
 use lexical::claims::language_of;
 use models::{Lane, ModelUse, Prices, longest_reply};
 use store::cache::{Layered, Store};

@@ -16,6 +16,7 @@ use crate::results::{
     Comparison, Design, FigureTableId, Manifest, MethodComparison, MethodSummary, ModelInfo,
     OpenBookSummary, ScoreEstimate, Summary, WorstProbe,
 };
+use base::locale::Locale;
 use base::text::{grouped, one_line, shortened};
 use stats::{DifferenceTest, Verdict};
 
@@ -429,4 +430,49 @@ fn all_notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option
     let notes = notes(summary, manifest, tr);
     let title = format!("{} ({})", tr.notes, notes.len());
     Section::new("notes", title, [Block::List(notes)])
+}
+
+// --- published scores ---
+
+/// A method that others measured on other sessions: its names in English and in Chinese, its overall, its scores by
+/// dimension, and the share of tokens that it removed.
+type PublishedMethod = ([&'static str; 2], f64, [f64; Dimension::ALL.len()], f64);
+
+const PUBLISHED: [PublishedMethod; 3] = [
+    (
+        ["anchored iterative (Factory)", "锚定迭代（Factory）"],
+        3.70,
+        [4.04, 4.01, 2.45, 4.44, 3.80, 4.99],
+        0.986,
+    ),
+    (
+        ["regenerative (Anthropic)", "再生摘要（Anthropic）"],
+        3.44,
+        [3.74, 3.56, 2.33, 4.37, 3.67, 4.95],
+        0.987,
+    ),
+    (
+        ["opaque (OpenAI)", "不透明压缩（OpenAI）"],
+        3.35,
+        [3.43, 3.64, 2.19, 4.37, 3.77, 4.92],
+        0.993,
+    ),
+];
+
+/// The published scores, for orientation: they cannot be compared with what was measured.
+pub fn reference(locale: Locale) -> Vec<Section> {
+    let tr = translation(locale);
+    let rows = PUBLISHED.map(|([english, chinese], overall, dimensions, removed)| {
+        let name = tr.pick(english, chinese).to_owned();
+        let scores = [overall].into_iter().chain(dimensions);
+        std::iter::once(name)
+            .chain(scores.map(|value| score(Some(value))))
+            .chain([share(Some(removed))])
+            .map(plain_cell)
+            .collect()
+    });
+    let table = TextTable::new(score_header(tr).chain([tr.removed]), rows);
+    let blocks = [Block::Table(table), Block::dim(tr.reference_note)];
+    let section = Section::new("reference", tr.reference_title, blocks);
+    section.into_iter().collect()
 }

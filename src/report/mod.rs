@@ -20,7 +20,7 @@ mod styled;
 mod translation;
 
 pub use comparison_notes::note_count;
-pub use details::details;
+pub use details::{details, reference};
 pub use document::{Block, Section, styled, styled_sections};
 pub use economics::economics;
 pub use exports::{csv_header, csv_line, junit};

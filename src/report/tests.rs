@@ -250,6 +250,11 @@ fn a_chinese_report_has_chinese_labels() {
 }
 
 #[test]
+fn the_published_reference_stands_clearly_apart() {
+    insta::assert_snapshot!(styled_sections(&reference(Locale::En), 110).plain());
+}
+
+#[test]
 fn text_of_models_cannot_break_out_of_the_report() {
     let manifest = manifest("a");
     let mut rows = all_rows(3.1);

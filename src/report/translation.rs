@@ -36,6 +36,7 @@ texts! {
     interval: "95% interval", "95% 区间";
     verdict: "verdict", "结论";
     detectable: "smallest detectable change", "最小可检出变化";
+    removed: "removed", "压缩掉";
     context_tokens: "tokens", "词元";
     user_kept_note:
         "{} of the tokens that {} replaces are messages of the user that the vendor keeps word for word: questions about \
@@ -316,6 +317,11 @@ texts! {
     input_tokens: "input tokens", "输入词元";
     output_tokens: "output tokens", "输出词元";
     in_all: "total", "合计";
+    reference_title: "Published reference, not measured here", "已发表的参考值，并非本次测量";
+    reference_note:
+        "From other sessions (36,611 messages) and another judge (GPT-5.2): not comparable with the figures above. \
+         A published overall is not the mean of its dimensions: where it is 3.70, the mean is 3.96.",
+        "来自其他会话（36,611 条消息）和其他评审（GPT-5.2）；仅供参考，不能与上面的数字比较。公布的总分并非各维度的平均值：总分为 3.70 处，平均值为 3.96。";
     absent_from_answer: "not in the answer", "答案中缺少";
     cells: "cells", "单元";
     judged_by: "judge", "评审";

@@ -110,6 +110,11 @@ fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
         .expect(0, "run --label planted --planted --all --runs 1")
         .stdout;
     assert_eq!(english(&planted, &own), Vec::<String>::new(), "{planted}");
+    let printed = project.expect(0, "report --reference").stdout;
+    assert!(
+        printed.contains("锚定迭代（Factory）") && printed.contains("不透明压缩（OpenAI）"),
+        "{printed}"
+    );
     let report = project.read("results/a/report.md");
     let prose: String = report
         .lines()

@@ -14,10 +14,10 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
-use crate::report::{csv_header, csv_line, junit};
+use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::files::write_whole;
-use base::locale::localized;
+use base::locale::{Locale, localized};
 use base::text::shell_word;
 
 #[derive(Debug, Args)]
@@ -27,6 +27,9 @@ pub(crate) struct ReportArgs {
     /// Open report.html in the browser, as it was written; without a label, that of the newest run that has ended
     #[arg(long, conflicts_with_all = ["csv", "junit"])]
     pub(crate) open: bool,
+    /// Print published scores of other methods, which were not measured here
+    #[arg(long, exclusive = true)]
+    pub(crate) reference: bool,
     /// Report the incomplete results of the label
     #[arg(long, requires = "label", conflicts_with = "open")]
     pub(crate) partial: bool,
@@ -44,6 +47,11 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
     if args.open {
         return open(common, args.label.as_deref(), console);
+    }
+    if args.reference {
+        let text = styled_sections(&reference(Locale::printed()), console.width());
+        console.print(&console.styled(&text));
+        return Ok(Exit::Done);
     }
     if console.is_json && args.csv {
         return Err(not_as_json("--csv"));
