@@ -189,11 +189,8 @@ pub fn with_engine<T>(
 
 /// A client of all providers that the project may use.
 fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
-    let generators = pipeline
-        .generators
-        .iter()
-        .map(|generator| generator.model.provider.clone());
-    let client = Client::new(used_providers(pipeline).into_iter().chain(generators));
+    let generator = pipeline.generator.model.provider.clone();
+    let client = Client::new(used_providers(pipeline).into_iter().chain([generator]));
     client.with_listener(move |event| requests.on_event(event))
 }
 
@@ -230,7 +227,7 @@ async fn work_and_report<T>(
 fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening: &Listening<'_>) {
     let access = ExternalAccess::from_pipeline(pipeline);
     let access = if generates {
-        access.with_generators(pipeline)
+        access.with_generator(pipeline)
     } else {
         access
     };

@@ -73,14 +73,13 @@ impl ExternalAccess {
         }
     }
 
-    /// With the hosts that are asked for probes.
-    pub fn with_generators(mut self, pipeline: &Pipeline) -> ExternalAccess {
-        let asked = pipeline
-            .generators
-            .iter()
-            .filter(|generator| generator.model.is_asked());
-        self.hosts
-            .extend(asked.map(|generator| HostAccess::from_provider(&generator.model.provider)));
+    /// With the host that is asked for probes.
+    pub fn with_generator(mut self, pipeline: &Pipeline) -> ExternalAccess {
+        let model = &pipeline.generator.model;
+        if model.is_asked() {
+            self.hosts
+                .insert(HostAccess::from_provider(&model.provider));
+        }
         self
     }
 

@@ -42,17 +42,6 @@ pub(crate) struct Located<T> {
     pub(super) key: Range<usize>,
 }
 
-impl<T> Located<T> {
-    /// A value that nobody wrote, as if it stood at the beginning of the file.
-    pub(super) fn unwritten(value: T) -> Located<T> {
-        Located {
-            value,
-            place: 0..0,
-            key: 0..0,
-        }
-    }
-}
-
 /// A type that a TOML value can be read into.
 pub(super) trait ReadToml: Sized {
     /// Whether a profile's value is merged into this one rather than replacing it.

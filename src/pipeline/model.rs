@@ -46,7 +46,7 @@ pub struct Pipeline {
     /// The cases that each judge is asked about before it grades.
     pub selftest: Arc<SelfTest>,
     /// How probes are generated; by the built-in rules where nothing is declared. `run` never generates.
-    pub generators: Vec<Generator>,
+    pub generator: Generator,
     /// What is graded, with which weights.
     pub rubric: Arc<Rubric>,
     /// The rubric's file, relative to the folder; `None` for the built-in one.
@@ -236,7 +236,6 @@ pub struct PlantedDesign {
 
 #[derive(Clone, Debug)]
 pub struct Generator {
-    pub name: String,
     pub model: ModelUse,
     /// The prompt (variable: `transcript`).
     pub template: Template,

@@ -227,7 +227,8 @@ impl ProjectLoader<'_> {
         }
     }
 
-    /// The pipeline without fixtures and sources, and what is planted; `None` if the rubric has an error. All errors are in the problems.
+    /// The pipeline without fixtures and sources, and what is planted; `None` if the rubric or who writes probes has an
+    /// error. All errors are in the problems.
     fn check(
         &self,
         context: &mut ValidationContext<'_>,
@@ -257,13 +258,9 @@ impl ProjectLoader<'_> {
         let remote = declared_remote(declared, context.file, &mut context.problems);
         self.require_stages(context);
         let (answerers, judges) = self.answerers_and_judges(context);
-        let generators = stages::generators(
-            context,
-            tables(&declared.probes),
-            overrides.model.as_deref(),
-        );
+        let generator = stages::generator(context, &declared.probes, overrides.model.as_deref());
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
-        let (rubric, rubric_path) = rubric?;
+        let ((rubric, rubric_path), generator) = rubric.zip(generator)?;
         let pipeline = Pipeline {
             folder: context.reader.folder().to_path_buf(),
             file: self.request.file.clone(),
@@ -277,7 +274,7 @@ impl ProjectLoader<'_> {
             answerers,
             method_answerers,
             judges,
-            generators,
+            generator,
             rubric,
             rubric_path,
             fixtures: Vec::new(),

@@ -38,7 +38,7 @@ struct RubricFile {
 }
 
 /// Stages whose tables need a name, also in a profile, which refers to a table by its name.
-const NAMED: [&str; 4] = ["compress", "answer", "judge", "probes"];
+const NAMED: [&str; 3] = ["compress", "answer", "judge"];
 
 fn pipeline() -> Value {
     let mut declared = Declared::schema();

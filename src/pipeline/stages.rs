@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::tables::{AnswerTable, ProgramKeys, RecoveryTable, StructuredReplyTable};
+use super::file::tables::{AnswerTable, JudgeTable, ProbesTable, ProgramKeys, RecoveryTable};
 use super::file::{Located, value};
 use super::model::Generator;
 use super::programs;
@@ -142,7 +142,7 @@ type NamedModel = (Arc<str>, ModelUse, (Template, Option<String>));
 /// The judges, in the order of the file.
 pub(super) fn judges(
     context: &mut ValidationContext<'_>,
-    tables: &[Located<StructuredReplyTable>],
+    tables: &[Located<JudgeTable>],
     override_model: Option<&str>,
 ) -> Vec<JudgeSpec> {
     let mut taken = BTreeMap::new();
@@ -180,59 +180,33 @@ pub(super) fn judges(
     judges
 }
 
-/// The generators of probes, in the order of the file. A run needs none of their keys, so missing ones are not
+/// Who writes probes: the built-in rules where nothing is declared. A run needs none of its keys, so missing ones are not
 /// reported.
-pub(super) fn generators(
+pub(super) fn generator(
     context: &mut ValidationContext<'_>,
-    tables: &[Located<StructuredReplyTable>],
+    table: &Option<Located<ProbesTable>>,
     override_model: Option<&str>,
-) -> Vec<Generator> {
-    let name = Some(Located::unwritten("probes".to_owned()));
-    let undeclared = [Located::unwritten(StructuredReplyTable {
-        name,
-        ..StructuredReplyTable::NOTHING
-    })];
-    let (tables, override_model) = match tables {
-        [] => (
-            undeclared.as_slice(),
-            Some(override_model.unwrap_or("lexical")),
-        ),
-        declared => (declared, override_model),
+) -> Option<Generator> {
+    let keys = ProbesTable::of(table);
+    let undeclared = table.is_none().then_some("lexical");
+    let asking = Asking {
+        header: &table.as_ref().map_or(0..0, |table| table.place.clone()),
+        stage: Stage::Probes,
+        keys: &keys.ask,
+        override_model: override_model.or(undeclared),
     };
-    let mut taken = BTreeMap::new();
     let missing = context.missing_keys.clone();
-    let mut generators = Vec::new();
-    for table in tables {
-        if let Some(path) = &table.value.system_prompt {
-            context.error(
-                &path.key,
-                "[[probes]] takes no `system_prompt`",
-                "write it all into `prompt`",
-            );
-        }
-        let asking = Asking {
-            header: &table.place,
-            stage: Stage::Probes,
-            keys: &table.value.ask,
-            override_model,
-        };
-        let variables: (_, &[Variable]) = (GENERATION_VARIABLES, &[]);
-        let built_in = generation_template(context.locale);
-        let name = &table.value.name;
-        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
-        let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
-        if let Some((name, model, (template, prompt_path))) = read {
-            generators.push(Generator {
-                name: name.to_string(),
-                model,
-                template,
-                prompt_path,
-                attempts,
-            });
-        }
-    }
+    let model = context.model(&asking);
     context.missing_keys = missing;
-    generators
+    let built_in = Some(generation_template(context.locale));
+    let path = keys.ask.prompt.as_ref();
+    let (template, prompt_path) = context.prompt(path, GENERATION_VARIABLES, &[], built_in)?;
+    Some(Generator {
+        model: model?,
+        template,
+        prompt_path,
+        attempts: value(&keys.attempts).unwrap_or(ATTEMPTS),
+    })
 }
 
 /// Reports an answerer that cannot read the contexts of a method, because only their maker can, or may read them badly.

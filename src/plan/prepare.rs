@@ -121,11 +121,7 @@ impl<'p> Preparer<'p> {
     /// Replies that may break the contract of the stage before an action fails.
     fn attempts(&self, task: &Task) -> u32 {
         match task {
-            Task::Side(task) if task.stage == StageName::Probes => self
-                .pipeline
-                .generators
-                .first()
-                .map_or(1, |generator| generator.attempts),
+            Task::Side(task) if task.stage == StageName::Probes => self.pipeline.generator.attempts,
             _ => task
                 .judge()
                 .map_or(1, |judge| self.pipeline.judge(judge).attempts),

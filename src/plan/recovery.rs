@@ -159,13 +159,12 @@ pub struct ReachableEntries {
     pub keys: HashSet<ActionKey>,
     /// Actions without an output that can be read: what depends on them is unknown until they have run.
     pub stale: u64,
-    /// Whether the pipeline generates probes; then all entries of that stage are kept.
-    generates: bool,
 }
 
 impl ReachableEntries {
+    /// Whether an entry is reached. All proposed probes are: what asks for them is in no matrix.
     pub fn contains(&self, record: &Record) -> bool {
-        self.keys.contains(&record.key) || (self.generates && record.stage() == Some(Stage::Probes))
+        self.keys.contains(&record.key) || record.stage() == Some(Stage::Probes)
     }
 }
 
@@ -176,10 +175,7 @@ pub fn reachable<L: Lookup>(
 ) -> Result<ReachableEntries, PrepareError> {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
-    let mut reachable = ReachableEntries {
-        generates: !pipeline.generators.is_empty(),
-        ..ReachableEntries::default()
-    };
+    let mut reachable = ReachableEntries::default();
     let refresh = Refresh::default();
     let mut frontier = Frontier::new(&preparer);
     while let Some(task) = frontier.next_ready() {

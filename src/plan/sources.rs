@@ -32,7 +32,7 @@ pub struct SourceText<'p> {
 pub fn prompt_of<'p>(pipeline: &'p Pipeline, task: &Task) -> Option<SourceText<'p>> {
     match task {
         Task::Side(task) if task.stage == StageName::Probes => {
-            let writer = pipeline.generators.first()?;
+            let writer = &pipeline.generator;
             let path = writer.prompt_path.as_deref();
             Some(SourceText::prompt(writer.template.text(), path))
         }

@@ -157,7 +157,7 @@ fn commands_beside_run_keep_to_a_budget_too() {
         "what was paid for is not asked again"
     );
     server.forget();
-    let generator = "[[probes]]\nname = \"writer\"\nmodel = \"mock/small-1\"\n";
+    let generator = "[probes]\nmodel = \"mock/small-1\"\n";
     project.write(
         "pipeline.toml",
         &format!("{}\n{generator}", project.read("pipeline.toml")),

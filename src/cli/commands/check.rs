@@ -92,7 +92,7 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
             missing_keys,
         }) => {
             result.access =
-                Some(ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
+                Some(ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline));
             result.pipeline = Some(pipeline);
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
@@ -101,7 +101,7 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
             result.problems = problems;
             let lenient = read_project(common, &select, ProjectOptions::default());
             result.access = lenient.ok().map(|Opened { pipeline, .. }| {
-                ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline)
+                ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)
             });
         }
         Err(Failure::Message {
@@ -284,10 +284,9 @@ struct Ping {
 
 /// Asks each model of the pipeline once, one after the other. The built-in rules are not asked.
 fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
-    let generators = pipeline.generators.iter().map(|generator| &generator.model);
     let mut asked: Vec<&ModelUse> = Vec::new();
     for model in stage_models(pipeline)
-        .chain(generators)
+        .chain([&pipeline.generator.model])
         .filter(|model| model.is_asked())
     {
         if !asked.iter().any(|known| known.reference == model.reference) {

@@ -29,13 +29,13 @@ table! {
         /// Endpoints: built-in ones with other settings, or new ones.
         providers: Map<ProviderTable>,
         /// Who writes probes; used by `compeval probes generate` alone.
-        probes: TableArray<StructuredReplyTable>,
+        probes: ProbesTable,
         /// The methods to compare.
         compress: TableArray<CompressTable>,
         /// Who answers from the compressed contexts.
         answer: TableArray<AnswerTable>,
         /// Who grades the answers.
-        judge: TableArray<StructuredReplyTable>,
+        judge: TableArray<JudgeTable>,
         /// Tasks, rules and jobs that are put into sessions and asked about exactly, without a judge.
         planted: PlantedTable,
         /// What verdicts are given on.
@@ -254,13 +254,21 @@ table! {
 }
 
 table! {
-    /// `[[judge]]` and `[[probes]]`: a model that is asked for a reply in a format.
-    StructuredReplyTable by name {
+    /// `[[judge]]`
+    JudgeTable by name {
         /// Its name in results.
         name: String,
-        /// A template file in place of a judge's built-in system message. It may insert {{ criteria }}, which are put below it
-        /// otherwise. Not in [[probes]].
+        /// A template file in place of the built-in system message. It may insert {{ criteria }}, which are put below it
+        /// otherwise.
         system_prompt: String,
+        /// How often it is asked for a reply in the right format. Default: 3.
+        attempts: u32 in 1..,
+    } with { ask: ModelKeys }
+}
+
+table! {
+    /// `[probes]`
+    ProbesTable {
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32 in 1..,
     } with { ask: ModelKeys }

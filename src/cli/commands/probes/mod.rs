@@ -80,10 +80,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
         ..ProjectOptions::default()
     };
     let pipeline = open_project(common, &select, opening, console)?;
-    let generator = pipeline
-        .generators
-        .first()
-        .ok_or_else(|| Failure::input("no [[probes]] table can be used"))?;
+    let generator = &pipeline.generator;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
