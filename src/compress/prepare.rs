@@ -334,13 +334,11 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
 
 /// The JSON object on a program's standard input.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
-    let sends_session = command.protocol.sends_session();
     let previous = input
         .previous
         .map_or(InputValue::from("null"), InputValue::Output);
-    let version = if sends_session { 2 } else { 1 };
     let builder = ComposedValue::builder()
-        .literal(&format!("{{\"version\":{version},\"messages\":"))
+        .literal("{\"version\":2,\"messages\":")
         .raw("span", input.span.json.clone())
         .literal(",\"previous\":")
         .raw("previous", previous)
@@ -364,15 +362,10 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
     let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
         .raw("context_length", number(input.context_length));
-    let builder = if sends_session {
-        with_session(builder, input)
-    } else {
-        builder
-    };
-    builder.literal("}").build()
+    with_session(builder, input).literal("}").build()
 }
 
-/// Adds the keys of version 2: what an agent's own compactor would know. The compression is always forced, as by a
+/// Adds what an agent's own compactor would know. The compression is always forced, as by a
 /// command of the user, whatever the size of the history.
 fn with_session(builder: ComposedValueBuilder, input: &CompressInput<'_>) -> ComposedValueBuilder {
     let builder = text_or_null(

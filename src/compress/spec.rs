@@ -107,29 +107,19 @@ pub struct CommandSpec {
     pub timeout: std::time::Duration,
 }
 
-/// How compeval talks to a program. The request is part of the key; whether a worker answers it is not.
+/// How compeval talks to a program; it is not part of the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// One process for each request, of version 1.
+    /// One process for each request.
     #[default]
-    One,
-    /// One process for each request, of version 2: the agent's system prompt and tools, the reason and the run are in it,
-    /// too.
-    Two,
-    /// Workers that answer one request of version 2 after the other, each a line.
+    Process,
+    /// Workers that answer one request after the other, each a line.
     Lines {
         /// The most workers at a time.
         workers: NonZeroU32,
         /// The time in which a worker must be ready.
         start_timeout: std::time::Duration,
     },
-}
-
-impl Protocol {
-    /// Whether requests have version 2, with what the agent's own compactor knows of its session.
-    pub fn sends_session(self) -> bool {
-        self != Protocol::One
-    }
 }
 
 impl Method {

@@ -71,7 +71,7 @@ fn program(
         files: input_files(context, items(&keys.inputs)),
         identity: value(&keys.identity),
         deterministic: value(&keys.deterministic).unwrap_or(false),
-        protocol: Protocol::One,
+        protocol: Protocol::default(),
         timeout: value(&keys.timeout_s).unwrap_or(COMMAND_TIMEOUT),
     })
 }
@@ -116,8 +116,7 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
         start_timeout_s,
         ..
     } = &table.value;
-    let declared = value(protocol).unwrap_or(ProtocolName::One);
-    if declared == ProtocolName::Lines {
+    if let Some(ProtocolName::Lines) = value(protocol) {
         let number = value(workers).and_then(NonZeroU32::new);
         return Protocol::Lines {
             workers: number.unwrap_or_else(usual_workers),
@@ -133,11 +132,7 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
             context.error(place, message, "add protocol = \"lines\", or leave it out");
         }
     }
-    if declared == ProtocolName::Two {
-        Protocol::Two
-    } else {
-        Protocol::One
-    }
+    Protocol::Process
 }
 
 /// As many workers as there are processors, and at most four.

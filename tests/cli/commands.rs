@@ -53,7 +53,7 @@ fn a_program_is_handed_spans_state_and_wishes_and_sees_no_undeclared_variable() 
         !project.exists("seen/2.json"),
         "one execution a point serves all runs"
     );
-    assert_eq!(first["version"], 1);
+    assert_eq!(first["version"], 2);
     assert_eq!(first["previous"], Value::Null);
     assert_eq!(
         (&first["focus_topic"], &first["target_tokens"]),

@@ -273,17 +273,12 @@ fn workers_answer_like_one_process_per_request_and_their_number_is_in_no_key() {
     let server = Server::start();
     let once = r#"cat > /dev/null; echo x >> starts; printf '{"summary":"port 9091"}'"#;
     let project = project(&server, once);
-    project.edit(
-        "pipeline.toml",
-        "deterministic = true",
-        "deterministic = true\nprotocol = 2",
-    );
     project.expect(0, RUN);
     let starts = project.read("starts");
     project.edit(
         "pipeline.toml",
-        "protocol = 2",
-        "protocol = \"lines\"\nworkers = 1",
+        "deterministic = true",
+        "deterministic = true\nprotocol = \"lines\"\nworkers = 1",
     );
     project.expect(0, &format!("{RUN} --replace"));
     assert_eq!(

@@ -212,7 +212,7 @@ table! {
         keep_results: u32,
         /// Names of the [[answer]] tables that answer from it. Default: all.
         answerers: StringList,
-        /// 1, 2 (a request with more in it), or "lines": workers that answer one request after the other. Default: 1.
+        /// "lines": workers that answer one request after the other. Default: a process for each request.
         protocol: ProtocolName,
         /// The most workers at a time. Default: as many as there are processors, at most 4.
         workers: u32 in 1..,
@@ -402,26 +402,15 @@ impl Word for Appendix {
     }
 }
 
-/// `protocol`, in either form.
+/// `protocol`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProtocolName {
-    One,
-    Two,
     Lines,
 }
 
-impl ReadToml for ProtocolName {
-    fn schema() -> Value {
-        json!({ "enum": [1, 2, "lines"] })
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<ProtocolName> {
-        match value.get_ref() {
-            DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
-            DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
-            DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
-            _ => reader.mistyped(value, "1, 2 or \"lines\""),
-        }
+impl Word for ProtocolName {
+    fn words() -> Vec<(&'static str, ProtocolName)> {
+        vec![("lines", ProtocolName::Lines)]
     }
 }
 

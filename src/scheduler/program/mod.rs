@@ -62,7 +62,7 @@ impl Programs {
     pub(super) async fn turn(&self, spec: &CommandSpec) -> ProgramTurn {
         let permit = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).turn().await,
-            Protocol::One | Protocol::Two => None,
+            Protocol::Process => None,
         };
         ProgramTurn { _permit: permit }
     }
@@ -77,7 +77,7 @@ impl Programs {
         process::redact_secrets(spec);
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
-            Protocol::One | Protocol::Two => {
+            Protocol::Process => {
                 let began = Instant::now();
                 let (stdout, stderr) = process::run(spec, stdin).await?;
                 ProgramOutput {
@@ -155,7 +155,7 @@ impl WorkerPool {
                 workers,
                 start_timeout,
             } => (workers.get(), start_timeout),
-            Protocol::One | Protocol::Two => (1, spec.timeout),
+            Protocol::Process => (1, spec.timeout),
         };
         WorkerPool {
             idle: RefCell::default(),
