@@ -24,7 +24,7 @@
 //! let outcome = evaluate(request, &mut |event| steps += usize::from(matches!(event, Event::Step { .. })))?;
 //!
 //! assert_eq!(outcome.ending, Outcome::Complete);
-//! assert!(steps > 0 && outcome.folder().path().join("cells.jsonl").exists());
+//! assert!(steps > 0 && outcome.folder.path().join("cells.jsonl").exists());
 //! let summary = outcome.summary.ok_or("a part of a matrix has no summary")?;
 //! for (method, scores) in &summary.methods {
 //!     println!("{method}: {} cells judged", scores.cells.judged);

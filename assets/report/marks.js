@@ -2,11 +2,12 @@
 
 // SHAPES, of radius 1, come from marks.json.
 const COLOURS = 7;
-const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither' && !isBaseline(m));
+const isAnchor = (m) => ['full', 'none'].includes(methods[m].strategy);
+const ordinary = methods.map((_, m) => m).filter((m) => !isAnchor(m) && !isBaseline(m));
 
 /** The class that gives a method its colour; the ends of the scale are grey. */
 function methodClass(m) {
-  return methods[m].anchor === 'neither' ? `m${ordinary.indexOf(ownOf(m)) % COLOURS}${ownOf(m) === m ? '' : ' before'}` : 'anchor';
+  return isAnchor(m) ? 'anchor' : `m${ordinary.indexOf(ownOf(m)) % COLOURS}${ownOf(m) === m ? '' : ' before'}`;
 }
 
 /** The method whose colour and shape it has: a baseline those of what is compared with it, but hollow. */
@@ -15,8 +16,8 @@ const ownOf = (m) => (isBaseline(m) ? mates.get(m) : m);
 /** The shape of a method in SVG. Shapes and colours vary independently, so that 49 methods differ. */
 function methodShape(m, r) {
   const number = ordinary.indexOf(ownOf(m));
-  if (methods[m].anchor === 'ceiling') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
-  if (methods[m].anchor === 'floor') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
+  if (methods[m].strategy === 'full') return s('path', { d: `M${-r} ${r * 0.6}L0 ${-r * 0.6}L${r} ${r * 0.6}`, class: 'open' });
+  if (methods[m].strategy === 'none') return s('path', { d: `M${-r} ${-r * 0.6}L0 ${r * 0.6}L${r} ${-r * 0.6}`, class: 'open' });
   const shape = SHAPES[(number + Math.floor(number / COLOURS)) % SHAPES.length];
   return s('path', { d: shape.path, transform: `scale(${r})`, class: shape.open ? 'open' : '' });
 }

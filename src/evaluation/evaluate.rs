@@ -105,7 +105,7 @@ fn run_and_publish(
         }
     };
     let staged = folder.stage_json(names::MANIFEST, &manifest)?;
-    let publication = writer.publish(staged, &manifest)?;
+    let (folder, is_beside) = writer.publish(staged, &manifest)?;
     drop(files);
     // If the cache failed, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
@@ -113,7 +113,8 @@ fn run_and_publish(
         manifest,
         summary,
         refused,
-        publication,
+        folder,
+        is_beside,
         ending,
         unpushed,
         unsynced,

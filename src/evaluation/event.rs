@@ -11,9 +11,7 @@ use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
 use crate::pipeline::{ExternalAccess, MatrixCounts, Pipeline, Problems};
 use crate::plan::{CostEstimate, FailedAction};
-use crate::results::{
-    Label, Manifest, Outcome, Publication, ResultsFolder, StageCounts, Summary, Unused,
-};
+use crate::results::{Label, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused};
 use crate::scheduler::{self, Budget, RunEvent, RunOutcome, Spent, StopRequest};
 use base::files::FileError;
 use base::units::{Usage, Usd};
@@ -299,21 +297,15 @@ pub struct EvaluationOutcome {
     /// Why the results were not compared with the baseline of the request.
     pub refused: Option<EvaluationError>,
     /// Where the files are.
-    pub publication: Publication,
+    pub folder: ResultsFolder,
+    /// Whether they are incomplete, and beside the results that the label keeps.
+    pub is_beside: bool,
     /// How the run ended.
     pub ending: Outcome,
     /// Why not all outputs of a part are in the remote.
     pub unpushed: Option<RemoteError>,
     /// Why the cache is not on disk, unless the run already ended because of that.
     pub unsynced: Option<CacheError>,
-}
-
-impl EvaluationOutcome {
-    /// The folder of the files.
-    pub fn folder(&self) -> &ResultsFolder {
-        let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;
-        folder
-    }
 }
 
 /// A run whose actions have ended.

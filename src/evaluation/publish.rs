@@ -66,7 +66,7 @@ fn worst(folder: &ResultsFolder, set: &ResultSet) -> Result<Vec<WorstProbe>, Fol
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
     Ok(places
         .iter()
-        .filter_map(|(at, score)| Some(WorstProbe::new(set.design(), rows.get(at)?, *score)))
+        .filter_map(|(at, score)| Some(WorstProbe::new(rows.get(at)?, *score)))
         .collect())
 }
 

@@ -56,7 +56,7 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
         "report.html",
         "manifest.json",
     ] {
-        assert!(outcome.folder().path().join(name).exists(), "{name}");
+        assert!(outcome.folder.path().join(name).exists(), "{name}");
     }
 
     let again = evaluate(request(&folder, "second"), &mut |_| {}).unwrap();
@@ -103,7 +103,7 @@ fn parts_meet_in_a_folder_and_the_results_of_all_ask_no_model() {
                 && outcome.manifest.part.is_some()
                 && outcome.unpushed.is_none()
         );
-        assert!(!outcome.folder().path().join("report.md").exists());
+        assert!(!outcome.folder.path().join("report.md").exists());
     }
     let merged = evaluate(part_request(&folder, &shared, None), &mut |_| {}).unwrap();
     assert_eq!(merged.ending, Outcome::Complete);
@@ -151,7 +151,7 @@ fn what_cannot_be_compared_is_published_where_nothing_is_sent_and_else_refused()
         matches!(merged.refused, Some(EvaluationError::Incomparable(_)))
             && merged.ending == Outcome::Complete
     );
-    assert!(merged.folder().path().join("report.md").exists());
+    assert!(merged.folder.path().join("report.md").exists());
 }
 
 /// A baseline of these results.

@@ -90,7 +90,7 @@ fn report(manifest: &Manifest, rows: Vec<Row>) -> String {
     let places = worst_rows(&set(manifest.clone(), rows.clone()), 2);
     let worst = places
         .into_iter()
-        .map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score))
+        .map(|(at, score)| WorstProbe::new(&rows[at], score))
         .collect();
     markdown(
         &Summary {

@@ -79,7 +79,6 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
         point: 1,
         id: format!("p{n}"),
         kind: ProbeType::Recall,
-        question: format!("What is {n}?"),
         digest: Digest::hash(n.to_string()),
     });
     FixtureInfo {

@@ -251,18 +251,15 @@ pub fn blind_sheet<E>(
             }
         }
     }
-    Ok(write_sheet(design, answers.into_iter()))
+    Ok(write_sheet(answers.into_iter()))
 }
 
-fn write_sheet(
-    design: &Design,
-    answers: impl Iterator<Item = (String, Row)>,
-) -> Result<Vec<u8>, csv::Error> {
+fn write_sheet(answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADING)?;
     for (id, row) in answers {
         let facts: Vec<&str> = row.facts.iter().map(|fact| fact.fact.as_str()).collect();
-        let (question, facts) = (question(design, &row), facts.join(" | "));
+        let (question, facts) = (&*row.question, facts.join(" | "));
         for dimension in row.dimensions.keys().copied().map(Dimension::name) {
             writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;
         }
@@ -270,12 +267,6 @@ fn write_sheet(
     writer
         .into_inner()
         .map_err(|error| csv::Error::from(std::io::Error::other(error.to_string())))
-}
-
-fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
-    design
-        .probe(&row.fixture, row.point, &row.probe)
-        .map_or("", |probe| &probe.question)
 }
 
 /// The score of a dimension of an answer, as a person gave it.

@@ -59,7 +59,7 @@ pub use files::find::{
 };
 pub use files::folder::{ResultsFolder, names};
 pub use files::label::Label;
-pub use files::label_folders::{LabelWriter, Publication, part_folders};
+pub use files::label_folders::{LabelWriter, part_folders};
 pub use files::lines::{FEW, LinesFile, Rows};
 pub use files::manifest::{AnswerScores, Regraded, Regradings};
 pub use files::manifest::{

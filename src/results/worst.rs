@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::files::design::Design;
 use super::files::row::Row;
 use super::result_set::scores::equal_range;
 use super::result_set::{ProbePlace, ResultSet};
@@ -52,7 +51,7 @@ pub struct WorstProbe {
     /// The probe.
     #[serde(flatten)]
     pub at: ProbePlace,
-    /// Its question; empty where the design lacks it.
+    /// Its question.
     pub question: String,
     /// The mean of the probe's overall score over all grades.
     pub score: f64,
@@ -106,8 +105,7 @@ fn worst_row(set: &ResultSet, variant: usize, probe: usize) -> Option<(u8, usize
 
 impl WorstProbe {
     /// A probe whose worst grade is `row`, with its score over all grades.
-    pub fn new(design: &Design, row: &Row, score: f64) -> WorstProbe {
-        let probe = design.probe(&row.fixture, row.point, &row.probe);
+    pub fn new(row: &Row, score: f64) -> WorstProbe {
         let lowest = row
             .criteria
             .iter()
@@ -115,9 +113,7 @@ impl WorstProbe {
         WorstProbe {
             method: row.method.clone(),
             at: ProbePlace::of_row(row),
-            question: probe
-                .map(|probe| probe.question.clone())
-                .unwrap_or_default(),
+            question: row.question.clone(),
             score,
             criterion: lowest.map(|criterion| (criterion.criterion.clone(), criterion.points())),
             reasoning: lowest

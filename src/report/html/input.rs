@@ -71,22 +71,13 @@ pub struct PageSession<'a> {
     pub points: &'a [usize],
 }
 
-/// The role of a method as an end of the scale of scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScaleAnchor {
-    #[default]
-    Neither,
-    Ceiling,
-    Floor,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageMethod {
     pub name: String,
     /// The name as tables show it; empty if it is the same.
     pub label: String,
-    pub anchor: ScaleAnchor,
+    /// `full` and `none` are the ends of the scale of scores.
+    pub strategy: String,
 }
 
 impl<'a> PageInput<'a> {
@@ -178,17 +169,10 @@ pub fn page_methods(design: &Design) -> Vec<PageMethod> {
     let variants = design.variants().into_iter();
     let methods = variants.filter_map(|variant| {
         let info = design.methods.get(variant.method)?;
-        let anchor = if info.is_ceiling() {
-            ScaleAnchor::Ceiling
-        } else if info.is_floor() {
-            ScaleAnchor::Floor
-        } else {
-            ScaleAnchor::Neither
-        };
         Some(PageMethod {
             label: tr.method_label(&variant.key, info.kept()),
             name: variant.key,
-            anchor,
+            strategy: info.strategy.clone(),
         })
     });
     methods.collect()

@@ -12,9 +12,7 @@ mod document;
 mod input;
 mod observed;
 
-pub use input::{
-    ContextKey, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor, page_methods,
-};
+pub use input::{ContextKey, PageInput, PageMethod, PageSession, ReadContext, page_methods};
 
 use base::locale::Locale;
 pub(super) use chunks::escape;

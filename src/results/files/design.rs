@@ -138,8 +138,6 @@ pub struct ProbeInfo {
     /// What it tests: `recall`, `decision` and so on.
     #[serde(rename = "type")]
     pub kind: ProbeType,
-    /// The question as the answerer got it.
-    pub question: String,
     /// The digest of the probe and of the message index at which it is asked.
     pub digest: Digest,
 }
@@ -241,14 +239,6 @@ impl Design {
     /// The fixture of this name.
     pub fn fixture(&self, name: &str) -> Option<&FixtureInfo> {
         self.fixtures.iter().find(|fixture| fixture.name == name)
-    }
-
-    /// The probe of a fixture with this id at a point.
-    pub fn probe(&self, fixture: &str, point: u32, id: &str) -> Option<&ProbeInfo> {
-        self.fixture(fixture)?
-            .probes
-            .iter()
-            .find(|probe| probe.point == point && probe.id == id)
     }
 
     /// The models that compress, then those that answer.
@@ -448,7 +438,6 @@ impl ProbeInfo {
             point: point.number().0,
             id: probe.id.to_string(),
             kind: probe.kind,
-            question: probe.question.clone(),
             digest: Digest::hash(json),
         })
     }

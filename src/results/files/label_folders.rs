@@ -299,15 +299,6 @@ fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
         && !matches!(manifest.outcome, Outcome::Running | Outcome::Complete))
 }
 
-/// Where the results of a run are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Publication {
-    /// They are the results of the label.
-    Published(ResultsFolder),
-    /// They are incomplete, and beside the results that the label keeps.
-    Beside(ResultsFolder),
-}
-
 impl LabelWriter {
     /// Locks the label for a run of `design`. Changes none of its files.
     ///
@@ -403,7 +394,8 @@ impl LabelWriter {
         self.folders.lock_files()
     }
 
-    /// Commits the set by its staged manifest, after all other files, and publishes it if that is due.
+    /// Commits the set by its staged manifest, after all other files, and publishes it if that is due. Returns where it is,
+    /// and whether it is beside results that the label keeps.
     ///
     /// # Errors
     /// The file system's error, with the path.
@@ -411,19 +403,19 @@ impl LabelWriter {
         self,
         staged: StagedFile,
         manifest: &Manifest,
-    ) -> Result<Publication, FileError> {
+    ) -> Result<(ResultsFolder, bool), FileError> {
         self.folder.sync()?;
         staged.commit()?;
         self.folder.sync()?;
         let published = self.folders.published();
         if self.folder == published {
             files::sync_folder(self.folders.results())?;
-            return Ok(Publication::Published(published));
+            return Ok((published, false));
         }
         if !self.folders.is_due(manifest) {
-            return Ok(Publication::Beside(self.folder));
+            return Ok((self.folder, true));
         }
         self.folders.swap()?;
-        Ok(Publication::Published(published))
+        Ok((published, false))
     }
 }

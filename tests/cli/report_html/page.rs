@@ -2,8 +2,6 @@
 
 use std::sync::LazyLock;
 
-use compeval::report::html::ScaleAnchor;
-
 use super::browser::INJECTION;
 use super::sample::{Sample, SampleOptions, render};
 
@@ -104,12 +102,12 @@ fn a_page_is_made_from_a_results_folder() {
     let sample = Sample::new(&small());
     let made = sample.input_of_folder();
     assert_eq!(
-        made.methods.first().map(|method| method.anchor),
-        Some(ScaleAnchor::Ceiling)
+        made.methods.first().map(|method| &*method.strategy),
+        Some("full")
     );
     assert_eq!(
-        made.methods.last().map(|method| method.anchor),
-        Some(ScaleAnchor::Floor)
+        made.methods.last().map(|method| &*method.strategy),
+        Some("none")
     );
     assert!(made.sections.iter().any(|section| section.id == "spending"));
     let ids: Vec<&str> = made.sections.iter().map(|section| section.id).collect();

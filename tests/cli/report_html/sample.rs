@@ -8,9 +8,7 @@ use compeval::action::{ActionKey, Digest};
 use compeval::judge::{Rubric, Scope};
 use compeval::pipeline::{FixtureDigests, Runs, TailMode};
 use compeval::probe::{Probe, ProbeType};
-use compeval::report::html::{
-    self, ContextKey, PageInput, PageMethod, PageSession, ReadContext, ScaleAnchor,
-};
+use compeval::report::html::{self, ContextKey, PageInput, PageMethod, PageSession, ReadContext};
 use compeval::report::{Block, Section, TextStyle, TextTable};
 use compeval::results::{
     ComparisonScope, Design, FixtureInfo, Manifest, MethodInfo, ModelInfo, ProbeInfo, ResultSet,
@@ -262,15 +260,10 @@ impl Sample {
     }
 
     fn method(&self, name: &str, strategy: &str) -> PageMethod {
-        let anchor = match strategy {
-            "full" => ScaleAnchor::Ceiling,
-            "none" => ScaleAnchor::Floor,
-            _ => ScaleAnchor::Neither,
-        };
         PageMethod {
             name: format!("{name}{}", self.injection),
             label: String::new(),
-            anchor,
+            strategy: strategy.to_owned(),
         }
     }
 
@@ -466,7 +459,6 @@ fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
         point: probe.point.map_or(1, |point| point.0),
         id: probe.id.to_string(),
         kind: probe.kind,
-        question: probe.question.clone(),
         digest: Digest::hash(probe.id.to_string()),
     };
     FixtureInfo {

@@ -18,7 +18,7 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::pipeline::{PIPELINE_FILE, find_pipeline};
 use crate::report::{headline, junit};
-use crate::results::{Manifest, Outcome, Publication, Summary, first_questions};
+use crate::results::{Manifest, Outcome, Summary, first_questions};
 use base::files::{FileError, write_whole};
 use base::guarded;
 use base::text::shell_word;
@@ -136,17 +136,15 @@ fn conclude(
     console: &Console,
 ) -> Result<Exit, Failure> {
     print_publication(&outcome, console);
-    let (
+    let EvaluationOutcome {
+        manifest,
+        summary,
+        refused,
         folder,
-        EvaluationOutcome {
-            manifest,
-            summary,
-            refused,
-            unpushed,
-            unsynced,
-            ..
-        },
-    ) = (outcome.folder().clone(), outcome);
+        unpushed,
+        unsynced,
+        ..
+    } = outcome;
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
@@ -187,13 +185,14 @@ fn conclude(
 /// Warns if the results were not published under the label.
 fn print_publication(
     EvaluationOutcome {
-        publication,
+        folder,
+        is_beside,
         manifest,
         ..
     }: &EvaluationOutcome,
     console: &Console,
 ) {
-    if let Publication::Beside(folder) = publication {
+    if *is_beside {
         let text = format!(
             "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",
             manifest.label,
