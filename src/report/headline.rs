@@ -7,7 +7,8 @@ use super::styled::wrap_lines;
 use super::translation::{Translation, joined, translation};
 use crate::results::{
     Collapse, Comparison, EditNote, Headline, LostConstraint, MainResult, Manifest, MethodChange,
-    MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend, main_result,
+    MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend,
+    changes_without_verdict, edit_note, main_result, not_comparable,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -368,7 +369,7 @@ fn change_clauses(
     };
     let improved = with_verdict(Verdict::Improved);
     clauses.extend(worded(tr, word.each_ref().map(String::as_str), improved));
-    let [small, unproven] = change.changes_without_verdict(summary);
+    let [small, unproven] = changes_without_verdict(change, summary);
     clauses.extend(small_clauses(&small, named, tr));
     let has_finding = !clauses.is_empty();
     clauses.extend(unproven_clause(&unproven, has_finding, named, tr));
@@ -499,7 +500,7 @@ fn missing_clause(
     tr: &Translation,
 ) -> Option<String> {
     let baseline = &change.baseline;
-    let gaps = change.not_comparable(summary);
+    let gaps = not_comparable(change, summary);
     let all = some_of(&gaps, named, tr, |(method, missing, of)| {
         let [cells, of] = [missing, of].map(|count| grouped(*count));
         match missing {
@@ -640,7 +641,7 @@ fn unchanged_clause(change: &Comparison, trend: Trend, tr: &Translation) -> Stri
         true => tr.pick("answers and grades", "答案与评分"),
         false => tr.pick("contexts", "上下文"),
     };
-    let blind = match change.lexical && change.edit().is_some() {
+    let blind = match change.lexical && edit_note(change).is_some() {
         true => tr.pick(
             "; the built-in rules read only headings of a prompt",
             "；内置规则只读提示词的标题",
@@ -667,7 +668,7 @@ fn with_edit(first: &str, change: &Comparison, summary: &Summary, tr: &Translati
         Locale::En => capitalized(first, summary),
         Locale::Zh => first.to_owned(),
     };
-    let Some(edit) = change.edit() else {
+    let Some(edit) = edit_note(change) else {
         return first;
     };
     let (english, chinese) = match edit {

@@ -456,7 +456,7 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
         }
         MainResult::Change { .. } => {
             let comparison = summary.comparison.as_ref().expect("a comparison");
-            let [smaller, _] = comparison.changes_without_verdict(summary);
+            let [smaller, _] = changes_without_verdict(comparison, summary);
             let regressed = clause(&text, "regressed");
             let improved = clause(&text, "improved");
             let nothing = text.starts_with("no evidence") || text.starts_with("unchanged");
@@ -506,7 +506,7 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                     format!("{} collapsed", one.fixture),
                 );
             }
-            for (gap, ..) in comparison.not_comparable(summary) {
+            for (gap, ..) in not_comparable(comparison, summary) {
                 check(
                     names(clause(&text, "not comparable"), gap),
                     format!("{gap} has gaps"),

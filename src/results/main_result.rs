@@ -6,82 +6,17 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use super::aggregates::CellCounts;
 use super::comparison::changes::Flip;
-use super::comparison::values::{Comparison, MethodComparison};
+use super::comparison::values::{Comparison, MethodChange, MethodComparison};
 use super::files::edits::TextEdit;
 use super::files::manifest::{Manifest, Outcome};
 use super::result_set::ProbePlace;
 use super::result_set::selection::OVERALL;
-use super::summary::{MethodSummary, Summary};
+use super::summary::{MainResult, MethodSummary, Summary, Trend};
 use super::worst::{LossCause, WorstProbe};
 use crate::action::StageName;
-use base::locale::Locale;
-use stats::{DifferenceTest, NoEvidenceReason, Verdict};
-
-/// `headline` in JSON: the main result, and the sentence that states it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Headline {
-    /// The result; `kind` and `values` are stable.
-    #[serde(flatten)]
-    pub result: MainResult,
-    /// The language of `text`.
-    pub locale: Locale,
-    /// The sentence, on at most two lines of 80 columns; its wording may change between versions.
-    pub text: String,
-    /// What the sentence had no room for.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub more: String,
-}
-
-/// The main result of a result set. Its figures are those of the summary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "values", rename_all = "snake_case")]
-pub enum MainResult {
-    /// Too many cells are missing to say more; where nothing is answered, contexts.
-    Incomplete {
-        /// Cells with a grade, or contexts.
-        judged: u64,
-        /// Cells that failed, or compressions.
-        failed: u64,
-        /// Cells or contexts that the design asks for.
-        expected: u64,
-    },
-    /// Ceiling and floor are too close together for a figure between them to mean anything.
-    Unscaled {
-        /// The score of the whole transcript minus that of an empty context, in points.
-        difference: f64,
-    },
-    /// Built-in rules stood in for a model.
-    DryRun,
-    /// There are contexts, but no scores.
-    Unscored,
-    /// What methods keep of the score of the whole transcript, or their scores.
-    Levels,
-    /// What changed against a baseline.
-    Change {
-        /// Whether anything got better or worse.
-        trend: Trend,
-    },
-}
-
-/// Whether anything got better or worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trend {
-    /// Something got better and nothing worse.
-    Improved,
-    /// Something got worse and nothing better, or a method is missing.
-    Regressed,
-    /// Some of both.
-    Mixed,
-    /// Something changed, and nothing was shown to be better or worse.
-    NoEvidence,
-    /// The same answers with the same grades; where nothing is answered, the same contexts.
-    Unchanged,
-}
+use stats::{NoEvidenceReason, Verdict};
 
 /// The main result of a set, or of its comparison if there is one.
 pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
@@ -182,17 +117,6 @@ fn trend(comparison: &Comparison) -> Trend {
     }
 }
 
-/// The change of one measure of a method.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MethodChange<'c> {
-    /// The method.
-    pub method: &'c str,
-    /// `overall`, or the id of a dimension.
-    pub measure: &'c str,
-    /// What it shows.
-    pub test: &'c DifferenceTest,
-}
-
 /// What was edited, in as much detail as one phrase has room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditNote {
@@ -210,163 +134,108 @@ pub enum EditNote {
     OtherMethod(String),
 }
 
-impl Comparison {
-    /// The names of the methods whose comparisons have this property.
-    pub fn names_of(&self, has_property: impl Fn(&MethodComparison) -> bool) -> Vec<&str> {
-        let methods = self.methods.iter();
-        let with = methods.filter(|(_, compared)| has_property(compared));
-        with.map(|(name, _)| name.as_str()).collect()
+/// The scores of methods that changed and of which nothing has a verdict, the largest difference first: those that are
+/// not chance and too small for a verdict, and the others. Left out are methods that collapsed somewhere or are not
+/// comparable.
+pub fn changes_without_verdict<'c>(
+    comparison: &'c Comparison,
+    summary: &Summary,
+) -> [Vec<MethodChange<'c>>; 2] {
+    let gaps = not_comparable(comparison, summary);
+    let is_named = |name: &str| {
+        gaps.iter().any(|(method, ..)| *method == name)
+            || comparison.collapsed.iter().any(|one| one.method == name)
+    };
+    let changed = comparison.methods.iter().filter(|(name, compared)| {
+        let mut tests = compared.overall.iter().chain(compared.dimensions.values());
+        compared.has_changed_figures()
+            && tests.all(|test| test.verdict == Verdict::NoEvidence)
+            && !is_named(name)
+    });
+    let changed = changed.filter_map(|(method, compared)| {
+        Some(MethodChange {
+            method,
+            measure: OVERALL,
+            test: compared.overall.as_ref()?,
+        })
+    });
+    let mut changed: Vec<MethodChange<'c>> = changed.collect();
+    changed.sort_by(MethodChange::by_size);
+    let (small, mut unproven): (Vec<_>, Vec<_>) = changed
+        .into_iter()
+        .partition(|change| change.test.reason == Some(NoEvidenceReason::BelowMargin));
+    // A verdict on the mean says more than that none of its methods has one.
+    let mut verdicts = [Verdict::Regressed, Verdict::Improved].into_iter();
+    if verdicts.any(|verdict| comparison.mean_with_verdict(verdict).is_some()) {
+        unproven.clear();
     }
-
-    /// The scores with this verdict, and the dimensions of methods whose score does not have it, the largest difference
-    /// first.
-    pub fn changes_with_verdict(&self, verdict: Verdict) -> Vec<MethodChange<'_>> {
-        let mut found: Vec<MethodChange<'_>> = Vec::new();
-        for (method, compared) in &self.methods {
-            let overall = compared.overall.as_ref();
-            let overall = overall.filter(|test| test.verdict == verdict);
-            let dimensions = compared.dimensions.iter();
-            let dimensions = dimensions
-                .filter(|(_, test)| overall.is_none() && test.verdict == verdict)
-                .map(|(dimension, test)| (dimension.as_str(), test));
-            let tests = overall.map(|test| (OVERALL, test)).into_iter();
-            found.extend(tests.chain(dimensions).map(|(measure, test)| MethodChange {
-                method,
-                measure,
-                test,
-            }));
-        }
-        // stable: equals stay in the order of tables, scores before dimensions
-        found.sort_by(|a, b| {
-            let rank = |change: &MethodChange<'_>| change.measure != OVERALL;
-            rank(a).cmp(&rank(b)).then(by_size(a, b))
-        });
-        found
-    }
-
-    /// The mean over the methods that changed, if it has this verdict and no method has.
-    pub fn mean_with_verdict(&self, verdict: Verdict) -> Option<&DifferenceTest> {
-        let mean = self.primary.as_ref();
-        mean.filter(|mean| mean.verdict == verdict && self.changes_with_verdict(verdict).is_empty())
-    }
-
-    /// The scores of methods that changed and of which nothing has a verdict, the largest difference first: those that are
-    /// not chance and too small for a verdict, and the others. Left out are methods that collapsed somewhere or are not
-    /// comparable.
-    pub fn changes_without_verdict(&self, summary: &Summary) -> [Vec<MethodChange<'_>>; 2] {
-        let gaps = self.not_comparable(summary);
-        let is_named = |name: &str| {
-            gaps.iter().any(|(method, ..)| *method == name)
-                || self.collapsed.iter().any(|one| one.method == name)
-        };
-        let changed = self.methods.iter().filter(|(name, compared)| {
-            let mut tests = compared.overall.iter().chain(compared.dimensions.values());
-            compared.has_changed_figures()
-                && tests.all(|test| test.verdict == Verdict::NoEvidence)
-                && !is_named(name)
-        });
-        let changed = changed.filter_map(|(method, compared)| {
-            Some(MethodChange {
-                method,
-                measure: OVERALL,
-                test: compared.overall.as_ref()?,
-            })
-        });
-        let mut changed: Vec<MethodChange<'_>> = changed.collect();
-        changed.sort_by(by_size);
-        let (small, mut unproven): (Vec<_>, Vec<_>) = changed
-            .into_iter()
-            .partition(|change| change.test.reason == Some(NoEvidenceReason::BelowMargin));
-        // A verdict on the mean says more than that none of its methods has one.
-        let mut verdicts = [Verdict::Regressed, Verdict::Improved].into_iter();
-        if verdicts.any(|verdict| self.mean_with_verdict(verdict).is_some()) {
-            unproven.clear();
-        }
-        [small, unproven]
-    }
-
-    /// The methods without a verdict of which too many cells are missing, or none is on both sides: each with the cells
-    /// that it lacks on this side, of all.
-    pub fn not_comparable(&self, summary: &Summary) -> Vec<(&str, u64, u64)> {
-        // Where nothing was graded, contexts are compared.
-        let mut methods = self.methods.values();
-        let is_graded = methods.any(|compared| compared.fixtures.compared() > 0);
-        let found = self.methods.iter().filter_map(|(name, compared)| {
-            let cells = summary.methods.get(name).map(|method| method.cells);
-            let cells = cells.unwrap_or_default();
-            let missing = cells.failed + cells.missing;
-            let of = cells.judged + missing;
-            let is_missing = compared.overall.is_some_and(|test| {
-                test.reason == Some(NoEvidenceReason::Missing)
-                    || (test.verdict == Verdict::NoEvidence && is_sparse(missing, of))
-            });
-            (is_missing || (is_graded && !compared.has_common_part())).then_some((
-                name.as_str(),
-                missing,
-                of,
-            ))
-        });
-        found.collect()
-    }
-
-    /// The mean change of the tokens of the methods with a verdict, or, where there is none, of those whose figures changed:
-    /// 0.75 is 75% more; `None` where one is unknown.
-    pub fn growth(&self) -> Option<f64> {
-        let verdicts = [Verdict::Regressed, Verdict::Improved];
-        let named: BTreeSet<&str> = verdicts
-            .into_iter()
-            .flat_map(|verdict| self.changes_with_verdict(verdict))
-            .map(|change| change.method)
-            .collect();
-        let shown = self.methods.iter().filter(|(name, compared)| {
-            named.contains(name.as_str()) || (named.is_empty() && compared.has_changed_figures())
-        });
-        let changes: Option<Vec<f64>> = shown
-            .map(|(_, compared)| compared.costs.tokens.relative())
-            .collect();
-        stats::mean(&changes?)
-    }
-
-    /// What was edited in the methods that changed, and in the pipeline as a whole.
-    pub fn edit(&self) -> Option<EditNote> {
-        // Where nothing changed, the sentence says that an edit changed nothing.
-        let is_changed = self.methods.values().any(MethodComparison::is_changed);
-        let edited: Vec<(&String, &MethodComparison)> = self
-            .methods
-            .iter()
-            .filter(|(_, compared)| compared.is_changed() == is_changed)
-            .collect();
-        let another = edited
-            .iter()
-            .find(|(name, compared)| compared.is_with_another_method(name));
-        if let Some((_, pair)) = another {
-            return Some(EditNote::OtherMethod(pair.against.clone()));
-        }
-        let texts: Vec<&TextEdit> = edited
-            .iter()
-            .flat_map(|(_, compared)| &compared.edited_texts)
-            .collect();
-        let paths: BTreeSet<&String> = texts.iter().map(|text| &text.path).collect();
-        let places: BTreeSet<&String> = texts.iter().flat_map(|text| &text.places).collect();
-        let lines = edited
-            .iter()
-            .flat_map(|(_, compared)| &compared.edits)
-            .chain(&self.edits);
-        let settings: BTreeSet<&String> = lines.filter(|line| !places.contains(line)).collect();
-        match (texts.first(), paths.len() + settings.len()) {
-            (_, 0) => None,
-            (Some(text), 1) => Some(text_note(text)),
-            (None, 1) => settings
-                .first()
-                .map(|setting| EditNote::Setting((*setting).clone())),
-            (_, several) => Some(EditNote::Several(several)),
-        }
-    }
+    [small, unproven]
 }
 
-fn by_size(a: &MethodChange<'_>, b: &MethodChange<'_>) -> std::cmp::Ordering {
-    let [a, b] = [a, b].map(|change| change.test.difference.abs());
-    b.total_cmp(&a)
+/// The methods without a verdict of which too many cells are missing, or none is on both sides: each with the cells
+/// that it lacks on this side, of all.
+pub fn not_comparable<'c>(
+    comparison: &'c Comparison,
+    summary: &Summary,
+) -> Vec<(&'c str, u64, u64)> {
+    // Where nothing was graded, contexts are compared.
+    let mut methods = comparison.methods.values();
+    let is_graded = methods.any(|compared| compared.fixtures.compared() > 0);
+    let found = comparison.methods.iter().filter_map(|(name, compared)| {
+        let cells = summary.methods.get(name).map(|method| method.cells);
+        let cells = cells.unwrap_or_default();
+        let missing = cells.failed + cells.missing;
+        let of = cells.judged + missing;
+        let is_missing = compared.overall.is_some_and(|test| {
+            test.reason == Some(NoEvidenceReason::Missing)
+                || (test.verdict == Verdict::NoEvidence && is_sparse(missing, of))
+        });
+        (is_missing || (is_graded && !compared.has_common_part())).then_some((
+            name.as_str(),
+            missing,
+            of,
+        ))
+    });
+    found.collect()
+}
+
+/// What was edited in the methods that changed, and in the pipeline as a whole.
+pub fn edit_note(comparison: &Comparison) -> Option<EditNote> {
+    // Where nothing changed, the sentence says that an edit changed nothing.
+    let is_changed = comparison
+        .methods
+        .values()
+        .any(MethodComparison::is_changed);
+    let edited: Vec<(&String, &MethodComparison)> = comparison
+        .methods
+        .iter()
+        .filter(|(_, compared)| compared.is_changed() == is_changed)
+        .collect();
+    let another = edited
+        .iter()
+        .find(|(name, compared)| compared.is_with_another_method(name));
+    if let Some((_, pair)) = another {
+        return Some(EditNote::OtherMethod(pair.against.clone()));
+    }
+    let texts: Vec<&TextEdit> = edited
+        .iter()
+        .flat_map(|(_, compared)| &compared.edited_texts)
+        .collect();
+    let paths: BTreeSet<&String> = texts.iter().map(|text| &text.path).collect();
+    let places: BTreeSet<&String> = texts.iter().flat_map(|text| &text.places).collect();
+    let lines = edited
+        .iter()
+        .flat_map(|(_, compared)| &compared.edits)
+        .chain(&comparison.edits);
+    let settings: BTreeSet<&String> = lines.filter(|line| !places.contains(line)).collect();
+    match (texts.first(), paths.len() + settings.len()) {
+        (_, 0) => None,
+        (Some(text), 1) => Some(text_note(text)),
+        (None, 1) => settings
+            .first()
+            .map(|setting| EditNote::Setting((*setting).clone())),
+        (_, several) => Some(EditNote::Several(several)),
+    }
 }
 
 /// The edit of a text. The first line that was removed or added stands for an edit of one section in one place; of any
@@ -550,7 +419,7 @@ mod tests {
         };
         let found = compare(judged, baseline, ComparisonScope::All, &NO_LINES).unwrap();
         let summary = summarize(&a, None);
-        let [_, unproven] = found.changes_without_verdict(&summary);
+        let [_, unproven] = changes_without_verdict(&found, &summary);
         let names: Vec<&str> = unproven.iter().map(|change| change.method).collect();
         assert_eq!(names, ["mine/second"]);
     }

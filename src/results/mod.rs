@@ -44,7 +44,7 @@ pub use comparison::gate::{
 };
 pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::Reliability;
-pub use comparison::values::{Comparison, DriftCheck, MethodComparison};
+pub use comparison::values::{Comparison, DriftCheck, MethodChange, MethodComparison};
 pub use comparison::values::{CostChange, CostChanges};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
@@ -70,13 +70,13 @@ pub use files::row::PlantedRow;
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep};
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{
-    EditNote, Headline, MainResult, MethodChange, QuestionChange, Trend, first_questions,
-    main_result,
+    EditNote, QuestionChange, changes_without_verdict, edit_note, first_questions, main_result,
+    not_comparable,
 };
 pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
 pub use run_files::run_files;
-pub use summary::{MethodSummary, Summary, summarize};
+pub use summary::{Headline, MainResult, MethodSummary, Summary, Trend, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};
 
 #[cfg(test)]

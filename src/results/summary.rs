@@ -23,7 +23,6 @@ use super::aggregates::{
 };
 use super::comparison::values::Comparison;
 use super::files::design::MethodInfo;
-use super::main_result::{Headline, MainResult};
 use super::result_set::ResultSet;
 use super::result_set::selection::{
     ScoreEstimate, ScoreEstimates, Selection, Subset, VariantRuns, dimension_levels, levels,
@@ -32,8 +31,71 @@ use super::result_set::selection::{
 use super::worst::WorstProbe;
 use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
+use base::locale::Locale;
 use base::threads::each;
 use stats::{self, Components, Interval, Retention};
+
+/// `headline` in JSON: the main result, and the sentence that states it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// The result; `kind` and `values` are stable.
+    #[serde(flatten)]
+    pub result: MainResult,
+    /// The language of `text`.
+    pub locale: Locale,
+    /// The sentence, on at most two lines of 80 columns; its wording may change between versions.
+    pub text: String,
+    /// What the sentence had no room for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub more: String,
+}
+
+/// The main result of a result set. Its figures are those of the summary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "values", rename_all = "snake_case")]
+pub enum MainResult {
+    /// Too many cells are missing to say more; where nothing is answered, contexts.
+    Incomplete {
+        /// Cells with a grade, or contexts.
+        judged: u64,
+        /// Cells that failed, or compressions.
+        failed: u64,
+        /// Cells or contexts that the design asks for.
+        expected: u64,
+    },
+    /// Ceiling and floor are too close together for a figure between them to mean anything.
+    Unscaled {
+        /// The score of the whole transcript minus that of an empty context, in points.
+        difference: f64,
+    },
+    /// Built-in rules stood in for a model.
+    DryRun,
+    /// There are contexts, but no scores.
+    Unscored,
+    /// What methods keep of the score of the whole transcript, or their scores.
+    Levels,
+    /// What changed against a baseline.
+    Change {
+        /// Whether anything got better or worse.
+        trend: Trend,
+    },
+}
+
+/// Whether anything got better or worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trend {
+    /// Something got better and nothing worse.
+    Improved,
+    /// Something got worse and nothing better, or a method is missing.
+    Regressed,
+    /// Some of both.
+    Mixed,
+    /// Something changed, and nothing was shown to be better or worse.
+    NoEvidence,
+    /// The same answers with the same grades; where nothing is answered, the same contexts.
+    Unchanged,
+}
 
 /// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

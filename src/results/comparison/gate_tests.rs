@@ -171,7 +171,7 @@ fn new_failures_alone_are_a_change_without_a_difference() {
     let set = set("a", &A);
     assert_eq!(trend_of(&set, &found), Trend::NoEvidence);
     assert!(mine.reliability.is_only_new() && !mine.is_one_sided());
-    let [small, unproven] = found.changes_without_verdict(&summarize(&set, None));
+    let [small, unproven] = changes_without_verdict(&found, &summarize(&set, None));
     assert!(small.is_empty() && unproven.is_empty());
 }
 

@@ -16,7 +16,7 @@ use crate::results::aggregates::contexts::paired_compression_costs;
 use crate::results::aggregates::scale::ExcludedDimension;
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::{Regraded, Regradings};
-use crate::results::result_set::selection::Subset;
+use crate::results::result_set::selection::{OVERALL, Subset};
 use crate::results::result_set::{ProbePlace, ResultSet};
 use stats::{self, DifferenceTest, Regrading, Verdict};
 
@@ -67,6 +67,63 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// The names of the methods whose comparisons have this property.
+    pub fn names_of(&self, has_property: impl Fn(&MethodComparison) -> bool) -> Vec<&str> {
+        let methods = self.methods.iter();
+        let with = methods.filter(|(_, compared)| has_property(compared));
+        with.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The scores with this verdict, and the dimensions of methods whose score does not have it, the largest difference
+    /// first.
+    pub fn changes_with_verdict(&self, verdict: Verdict) -> Vec<MethodChange<'_>> {
+        let mut found: Vec<MethodChange<'_>> = Vec::new();
+        for (method, compared) in &self.methods {
+            let overall = compared.overall.as_ref();
+            let overall = overall.filter(|test| test.verdict == verdict);
+            let dimensions = compared.dimensions.iter();
+            let dimensions = dimensions
+                .filter(|(_, test)| overall.is_none() && test.verdict == verdict)
+                .map(|(dimension, test)| (dimension.as_str(), test));
+            let tests = overall.map(|test| (OVERALL, test)).into_iter();
+            found.extend(tests.chain(dimensions).map(|(measure, test)| MethodChange {
+                method,
+                measure,
+                test,
+            }));
+        }
+        // stable: equals stay in the order of tables, scores before dimensions
+        found.sort_by(|a, b| {
+            let rank = |change: &MethodChange<'_>| change.measure != OVERALL;
+            rank(a).cmp(&rank(b)).then_with(|| a.by_size(b))
+        });
+        found
+    }
+
+    /// The mean over the methods that changed, if it has this verdict and no method has.
+    pub fn mean_with_verdict(&self, verdict: Verdict) -> Option<&DifferenceTest> {
+        let mean = self.primary.as_ref();
+        mean.filter(|mean| mean.verdict == verdict && self.changes_with_verdict(verdict).is_empty())
+    }
+
+    /// The mean change of the tokens of the methods with a verdict, or, where there is none, of those whose figures changed:
+    /// 0.75 is 75% more; `None` where one is unknown.
+    pub fn growth(&self) -> Option<f64> {
+        let verdicts = [Verdict::Regressed, Verdict::Improved];
+        let named: BTreeSet<&str> = verdicts
+            .into_iter()
+            .flat_map(|verdict| self.changes_with_verdict(verdict))
+            .map(|change| change.method)
+            .collect();
+        let shown = self.methods.iter().filter(|(name, compared)| {
+            named.contains(name.as_str()) || (named.is_empty() && compared.has_changed_figures())
+        });
+        let changes: Option<Vec<f64>> = shown
+            .map(|(_, compared)| compared.costs.tokens.relative())
+            .collect();
+        stats::mean(&changes?)
+    }
+
     /// The methods with a verdict, each with the smallest difference that has one; `None` stands for their mean.
     pub fn drift_subjects(&self) -> Vec<(Option<String>, f64)> {
         let mean = self
@@ -101,6 +158,25 @@ impl Comparison {
             .iter_mut()
             .for_each(|(name, method)| method.check_drift(regradings.methods.get(name)));
         self
+    }
+}
+
+/// The change of one measure of a method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MethodChange<'c> {
+    /// The method.
+    pub method: &'c str,
+    /// `overall`, or the id of a dimension.
+    pub measure: &'c str,
+    /// What it shows.
+    pub test: &'c DifferenceTest,
+}
+
+impl MethodChange<'_> {
+    /// The larger difference first.
+    pub fn by_size(&self, other: &MethodChange<'_>) -> std::cmp::Ordering {
+        let [a, b] = [self, other].map(|change| change.test.difference.abs());
+        b.total_cmp(&a)
     }
 }
 
