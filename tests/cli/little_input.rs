@@ -225,7 +225,6 @@ fn one_probe_is_too_little_to_compare_methods() {
         "a",
         "one probe: every figure is that of a single question, so methods are not compared",
     );
-    both_say(&project, "a", "on one fixture");
     let summary = project.result("a", "summary.json");
     assert_eq!(
         (

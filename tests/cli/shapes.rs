@@ -156,9 +156,6 @@ fn a_history_that_is_kept_whole_sends_no_request() {
     project
         .expect(0, "report a")
         .stdout_says(&["not compressed, and in no figure: own 2 of 2 contexts"]);
-    project
-        .expect(0, "report a --all")
-        .stdout_says(&["Contexts that a method left uncompressed"]);
     assert!(
         project
             .read("results/a/report.md")
