@@ -159,7 +159,7 @@ fn a_history_that_is_kept_whole_sends_no_request() {
     assert!(
         project
             .read("results/a/report.md")
-            .contains("Not compressed")
+            .contains("not compressed, and in no figure")
     );
 }
 
