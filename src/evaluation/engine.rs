@@ -265,7 +265,7 @@ impl RequestLog {
             ClientEvent::Sent { .. } => &self.sent,
             ClientEvent::Retrying { .. } => &self.retries,
             ClientEvent::RateLimited { .. } => &self.rate_limited,
-            ClientEvent::Answered { .. } | ClientEvent::Paused { .. } => return,
+            ClientEvent::Paused { .. } => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -274,7 +274,7 @@ impl RequestLog {
 /// The message for an event that slows a run down.
 fn describe(event: &ClientEvent) -> Option<String> {
     match event {
-        ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
+        ClientEvent::Sent { .. } => None,
         ClientEvent::RateLimited { provider } => Some(format!("{provider} reports a rate limit")),
         ClientEvent::Retrying {
             provider,

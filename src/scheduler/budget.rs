@@ -8,8 +8,7 @@
 //! the model's other stages.
 
 use std::cell::Cell;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -121,11 +120,8 @@ struct BudgetState {
     requests: u64,
     spent: f64,
     reserved: f64,
-    /// Reservations that are not settled yet.
-    open: u64,
-    /// How many open reservations have which excess of the worst case over the likely cost. Keys are the bits of floats
-    /// that are not negative, which sort like the floats.
-    excesses: BTreeMap<u64, u64>,
+    /// Of each reservation that is not settled yet, by how much the worst case exceeds the likely cost.
+    open: Vec<f64>,
     /// Replies so far and the longest of them, by stage and model.
     seen: HashMap<(StageName, ModelRef), (u32, Tokens)>,
     reached: Option<BudgetReached>,
@@ -199,8 +195,12 @@ impl Budget {
         let left = self.limits.usd.map_or(f64::INFINITY, |limit| {
             limit.0 - state.spent - state.reserved
         });
-        let (likely, excess) =
-            self.limited_to(left, likely, (worst - likely).max(0.0), state.open == 0);
+        let (likely, excess) = self.limited_to(
+            left,
+            likely,
+            (worst - likely).max(0.0),
+            state.open.is_empty(),
+        );
         if let Some(limit) = self
             .limits
             .requests
@@ -208,16 +208,13 @@ impl Budget {
         {
             let reached = BudgetReached::Requests { limit };
             // A request that was not sent yet may be given back.
-            if state.open == 0 {
+            if state.open.is_empty() {
                 state.reached = Some(reached);
             }
             return Err(reached);
         }
         let spent = state.spent + state.reserved;
-        let most = state
-            .excesses
-            .last_key_value()
-            .map_or(excess, |(most, _)| excess.max(f64::from_bits(*most)));
+        let most = state.open.iter().copied().fold(excess, f64::max);
         if let Some(limit) = self
             .limits
             .usd
@@ -228,7 +225,7 @@ impl Budget {
                 spent,
             };
             // What is reserved for others may be freed: only with nothing reserved is this the end.
-            if state.open == 0 {
+            if state.open.is_empty() {
                 state.reached = Some(reached);
             } else {
                 state.paid.is_waiting = true;
@@ -236,8 +233,7 @@ impl Budget {
             return Err(reached);
         }
         state.requests += 1;
-        state.open += 1;
-        *state.excesses.entry(excess.to_bits()).or_default() += 1;
+        state.open.push(excess);
         state.reserved += likely;
         state.paid.is_waiting = false;
         Ok(Reservation { likely, excess })
@@ -247,15 +243,12 @@ impl Budget {
     /// timed out may have been billed.
     pub fn settle(&self, reservation: Reservation, paid: Option<Usd>) {
         let mut state = self.state();
-        state.open = state.open.saturating_sub(1);
-        if let Entry::Occupied(mut alike) = state.excesses.entry(reservation.excess.to_bits()) {
-            *alike.get_mut() -= 1;
-            if *alike.get() == 0 {
-                alike.remove();
-            }
+        let mut open = state.open.iter();
+        if let Some(at) = open.position(|excess| *excess == reservation.excess) {
+            state.open.swap_remove(at);
         }
         // Sums of fractions leave a remainder: with nothing open nothing is reserved.
-        state.reserved = if state.open == 0 {
+        state.reserved = if state.open.is_empty() {
             0.0
         } else {
             (state.reserved - reservation.likely).max(0.0)
@@ -266,8 +259,7 @@ impl Budget {
     /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is already committed.
     pub fn reserve_unconditionally(&self, worst: Usd) -> Reservation {
         let mut state = self.state();
-        state.open += 1;
-        *state.excesses.entry(0).or_default() += 1;
+        state.open.push(0.0);
         state.reserved += worst.0;
         Reservation {
             likely: worst.0,
@@ -421,7 +413,7 @@ impl BudgetLease<'_> {
             all_replies += u64::from(*replies);
             all_longest = all_longest.max(*longest);
         }
-        let is_enough = state.open < all_replies.saturating_mul(OPEN_PER_REPLY);
+        let is_enough = (state.open.len() as u64) < all_replies.saturating_mul(OPEN_PER_REPLY);
         is_enough.then(|| Tokens(all_longest.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
 

@@ -213,32 +213,6 @@ pub fn copy_mode(old: &Path, new: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Makes everything in a private folder private too: for a library that creates files by itself.
-pub fn make_files_private(folder: &Path) {
-    #[cfg(unix)]
-    for entry in fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|_| is_private(folder))
-    {
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_symlink() {
-            continue;
-        }
-        // An error is harmless: nobody else can enter the folder.
-        let mode = if kind.is_dir() { 0o700 } else { 0o600 };
-        let _ = set_mode(&entry.path(), mode);
-        if kind.is_dir() {
-            make_files_private(&entry.path());
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = folder;
-}
-
 #[cfg(unix)]
 fn mode(path: &Path) -> Option<u32> {
     let metadata = fs::metadata(path).ok()?;

@@ -37,9 +37,7 @@ pub(super) enum Delivery {
     NotSent,
     /// The provider rejected it, so it costs nothing.
     Rejected,
-    /// A gateway ended its wait for the provider, which may have processed it, so it may be billed.
-    GatewayTimeout,
-    /// There was no answer. The provider may have processed it, so it may be billed.
+    /// There was no answer, or a gateway ended its wait for one. The provider may have processed it, so it may be billed.
     MaybeProcessed,
 }
 
@@ -47,13 +45,9 @@ impl Delivery {
     /// How far a request got that was answered with a status other than 2xx.
     pub(super) fn from_status(status: u16) -> Delivery {
         match status {
-            504 | 524 => Delivery::GatewayTimeout,
+            504 | 524 => Delivery::MaybeProcessed,
             _ => Delivery::Rejected,
         }
-    }
-
-    pub(super) fn may_be_billed(self) -> bool {
-        matches!(self, Delivery::GatewayTimeout | Delivery::MaybeProcessed)
     }
 }
 
@@ -98,7 +92,7 @@ impl AttemptError {
         match self.delivery {
             Delivery::NotSent => true,
             Delivery::Rejected => self.class != ErrorClass::Transient,
-            Delivery::GatewayTimeout | Delivery::MaybeProcessed => false,
+            Delivery::MaybeProcessed => false,
         }
     }
 

@@ -14,12 +14,12 @@ use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, 
 use super::classify::{AttemptError, Delivery, Throttle, upstream};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
+use super::estimate::checked_usage;
 use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptBudget, AttemptCost};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
-use super::usage_check::checked_usage;
 use base::units::{Tokens, Usage};
 
 /// Asks models. A process has one and shares it by reference.
@@ -251,15 +251,11 @@ impl Client {
         let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
             Ok(answered) => answered,
             Err(failed) => {
-                let is_unknown = failed.0.delivery.may_be_billed();
-                budget.settle(
-                    reservation,
-                    if is_unknown {
-                        AttemptCost::Unknown
-                    } else {
-                        AttemptCost::Free
-                    },
-                );
+                let cost = match failed.0.delivery {
+                    Delivery::MaybeProcessed => AttemptCost::Unknown,
+                    Delivery::NotSent | Delivery::Rejected => AttemptCost::Free,
+                };
+                budget.settle(reservation, cost);
                 return Ok(Err(failed));
             }
         };
@@ -283,11 +279,8 @@ impl Client {
         // While the provider answers this or other requests, the fault may lie with this request alone, so its
         // attempts count.
         let answered = limiter.answered();
-        let has_status = matches!(
-            error.delivery,
-            Delivery::Rejected | Delivery::GatewayTimeout
-        );
-        let is_answering = has_status || answered > *counts.answered.get_or_insert(answered);
+        let is_answering =
+            error.status.is_some() || answered > *counts.answered.get_or_insert(answered);
         let pause =
             pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
         if limiter.is_given_up() {
@@ -392,10 +385,6 @@ impl Client {
         }
         prepared.model.limiter.succeeded(ticket, &announced);
         let latency = sent.elapsed();
-        self.emit(ClientEvent::Answered {
-            provider: spec.name.clone(),
-            latency,
-        });
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts, memory) =
             (spec.dialect, reply.body, counts.sent, reply.memory);
@@ -597,13 +586,6 @@ pub enum ClientEvent {
     Sent {
         /// The provider that was asked.
         provider: ProviderName,
-    },
-    /// A whole 2xx reply arrived.
-    Answered {
-        /// The provider that was asked.
-        provider: ProviderName,
-        /// From sending to the last byte.
-        latency: Duration,
     },
     /// The provider rejected a request because of a limit. A `Retrying` or a failure follows.
     RateLimited {

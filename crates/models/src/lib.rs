@@ -21,7 +21,6 @@ mod spec;
 // A call to bytes and bytes to a completion: pure.
 mod dialects;
 mod estimate;
-mod usage_check;
 
 // What failures mean and what tokens cost: pure.
 mod classify;

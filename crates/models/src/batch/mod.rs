@@ -276,7 +276,7 @@ impl BatchClient {
             let may_exist = match fault.delivery {
                 Delivery::NotSent => false,
                 Delivery::Rejected => fault.may_be_outage(),
-                Delivery::GatewayTimeout | Delivery::MaybeProcessed => true,
+                Delivery::MaybeProcessed => true,
             };
             if may_exist {
                 return Err(CreateFault::Unconfirmed(fault.failure(attempt)));

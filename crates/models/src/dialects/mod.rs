@@ -17,9 +17,10 @@ use serde_json::Value;
 
 use crate::call::call_id;
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
+use crate::estimate::missing_prompt;
 use crate::spec::{Dialect, ProviderSpec};
 use base::text::without_half_surrogates;
-use base::units::{Tokens, Usage};
+use base::units::Tokens;
 use json::{lenient, openai_usage, parse, raw};
 
 pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
@@ -112,17 +113,6 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
             },
         },
     }
-}
-
-/// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
-const MIN_JUDGED_PROMPT: u64 = 500;
-
-/// The reported and the expected size of a prompt, if the provider reports fewer tokens than any tokenizer finds.
-pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<(Tokens, Tokens)> {
-    let (reported, expected) = (usage.input?, expected?);
-    let is_missing = expected.0 > MIN_JUDGED_PROMPT
-        && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
-    is_missing.then_some((reported, expected))
 }
 
 /// Numbers the calls in the items of a reply from `first`: vendors give random ids, and requests must not differ in those

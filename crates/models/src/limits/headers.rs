@@ -1,5 +1,6 @@
 //! What response headers say about waiting and limits. Pure: the time of reading is an argument.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use super::PerKind;
@@ -7,7 +8,7 @@ use base::redaction::redact;
 
 /// The few headers of a reply that are read; names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Headers(Vec<(String, String)>);
+pub(crate) struct Headers(BTreeMap<String, String>);
 
 /// One limit as a provider announces it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,18 +48,7 @@ impl Headers {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.joined([name, "", "", ""])
-    }
-
-    /// The value of the header whose name is the concatenation of `parts`.
-    fn joined(&self, parts: [&str; 4]) -> Option<&str> {
-        let header = self.0.iter().find(|(name, _)| {
-            parts
-                .iter()
-                .try_fold(name.as_str(), |rest, part| rest.strip_prefix(part))
-                == Some("")
-        });
-        header.map(|(_, value)| value.as_str())
+        self.0.get(name).map(String::as_str)
     }
 
     /// The provider's id of the request.
@@ -144,8 +134,8 @@ impl Headers {
 
     fn window(&self, kind: &str, now: SystemTime) -> LimitWindow {
         let [limit, remaining, reset] = ["limit", "remaining", "reset"].map(|name| {
-            self.joined(["x-ratelimit-", name, "-", kind])
-                .or_else(|| self.joined(["anthropic-ratelimit-", kind, "-", name]))
+            self.get(&format!("x-ratelimit-{name}-{kind}"))
+                .or_else(|| self.get(&format!("anthropic-ratelimit-{kind}-{name}")))
         });
         let time = |text| {
             go_duration(text)

@@ -532,7 +532,6 @@ async fn events_tell_what_happens() {
     let client = client(&simulator).with_listener(move |event: &ClientEvent| {
         let name = match event {
             ClientEvent::Sent { .. } => "sent",
-            ClientEvent::Answered { .. } => "answered",
             ClientEvent::RateLimited { .. } => "rate limited",
             ClientEvent::Retrying { .. } => "retrying",
             ClientEvent::Paused { .. } => "paused",
@@ -542,7 +541,7 @@ async fn events_tell_what_happens() {
     assert!(asked(&client, &ask("q")).await.is_ok());
     assert_eq!(
         *events.lock().unwrap(),
-        ["sent", "rate limited", "retrying", "sent", "answered"]
+        ["sent", "rate limited", "retrying", "sent"]
     );
 }
 

@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytes::Bytes;
@@ -31,7 +31,6 @@ use super::packs::{PackFiles, compress_body, decode_body};
 use super::writing::StoreInner;
 use super::writing::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
-use base::files::make_files_private;
 use base::lock::FileLock;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
@@ -39,13 +38,10 @@ use base::lock::FileLock;
 pub struct Store {
     /// Entries whose use is not recorded yet.
     used: Mutex<HashSet<KeyPrefix>>,
-    /// Texts that are stored or queued.
-    known_texts: Mutex<HashSet<Digest>>,
     key_of: KeyOf,
     // dropped in this order: the thread finishes its writes, the index closes, the lock is released
     writer: WriterThread,
     pub(super) inner: Arc<StoreInner>,
-    _index_files: IndexFiles,
     _lock: FileLock,
 }
 
@@ -73,15 +69,11 @@ impl Store {
         let inner = Arc::new(StoreInner::open(layout, kind)?);
         let writer = WriterThread::start(inner.clone())
             .map_err(CacheError::io("start a thread for", dir))?;
-        let index_files = IndexFiles(inner.layout.index());
-        let (used, known_texts) = (Mutex::default(), Mutex::default());
         Ok(Store {
-            used,
-            known_texts,
+            used: Mutex::default(),
             key_of,
             writer,
             inner,
-            _index_files: index_files,
             _lock: lock,
         })
     }
@@ -178,11 +170,9 @@ impl Store {
     /// Stores a source text once, so that a later change can be shown line by line. A prune keeps it while an entry
     /// names the digest among its sources or inputs. Does not wait.
     pub fn text(&self, digest: Digest, text: &str) {
-        let is_known = !lock(&self.known_texts).insert(digest);
-        if is_known || self.inner.read(|index| index.text(&digest)).is_some() {
-            return;
+        if self.inner.read(|index| index.text(&digest)).is_none() {
+            self.put_text(digest, text.as_bytes(), frame::text);
         }
-        self.put_text(digest, text.as_bytes(), frame::text);
     }
 
     fn put_text(
@@ -281,8 +271,6 @@ impl Store {
         kept: &HashSet<Digest>,
     ) -> Result<PruneCounts, CacheError> {
         self.sync()?;
-        // a removed text is stored again when it is needed again
-        lock(&self.known_texts).clear();
         maintenance::prune(&self.inner, keys, kept)
     }
 
@@ -349,17 +337,6 @@ impl Store {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Denies other users access to the index files when it is dropped: sled may create files that are open to all when it
-/// closes.
-#[derive(Debug)]
-struct IndexFiles(PathBuf);
-
-impl Drop for IndexFiles {
-    fn drop(&mut self) {
-        make_files_private(&self.0);
-    }
 }
 
 impl Drop for Store {

@@ -36,7 +36,7 @@ use crate::cache::packs::folder::write_synced;
 use crate::cache::packs::frame::KeyPrefix;
 use crate::cache::packs::frame::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
-use base::files::{make_files_private, sync_folder};
+use base::files::sync_folder;
 use base::guarded;
 use base::threads::check_available;
 
@@ -212,7 +212,6 @@ impl ActionTree {
             }
         };
         let actions = catch_panics(|| db.open_tree(TREE))?;
-        make_files_private(folder);
         Ok(ActionTree {
             folder: folder.to_owned(),
             open: Some(OpenTree { db, actions }),
@@ -312,7 +311,6 @@ impl ActionTree {
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
         let total = self.total.load(Ordering::Relaxed);
         CleanState { packs, total }.write(&self.folder)?;
-        make_files_private(&self.folder);
         Ok(())
     }
 }
