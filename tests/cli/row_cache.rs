@@ -29,7 +29,7 @@ fn finished() -> (Server, Project) {
 
 /// The cached rows of a project: where in its pack each body begins.
 fn cached_rows(project: &Project) -> (std::path::PathBuf, Vec<u8>, Vec<usize>) {
-    const FRAME: [u8; 5] = [0xC5, b'f', b'r', 1, 9];
+    const FRAME: [u8; 5] = [0xC5, b'f', b'r', 1, 8];
     const HEADER: usize = 92;
     let pack = project.files("cache/packs").pop().unwrap();
     let bytes = std::fs::read(&pack).unwrap();
