@@ -192,10 +192,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         input: Option<f64>,
         expected: u64,
     ) {
-        // The steps after the first are not batched.
-        if model.lane == Lane::Batch {
-            model.lane = Lane::Live;
-        }
+        // The steps after the first wait for one another.
+        model.lane = Lane::Live;
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
         let input = input.map(|input| input + excerpts);
         self.add(StageName::Answer, &model, input, expected);
