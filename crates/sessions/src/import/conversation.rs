@@ -41,10 +41,11 @@ impl ImportedLog {
             .into_iter()
             .partition(|conversation| !conversation.messages.is_empty());
         let Some(first) = conversations.first_mut() else {
-            return Err(ImportError::NoMessages {
+            let why = format!(" and holds no messages{}", first_loss(&losses));
+            return Err(ImportError::NoSession {
                 file,
                 format,
-                losses,
+                why,
                 better: None,
             });
         };
@@ -55,10 +56,10 @@ impl ImportedLog {
             *first.dropped.entry(why).or_default() += count;
         }
         if let Some(why) = doubt(&conversations) {
-            return Err(ImportError::Doubtful {
+            return Err(ImportError::NoSession {
                 file,
                 format,
-                why,
+                why: format!(", but {why}"),
                 better: None,
             });
         }
@@ -348,17 +349,9 @@ pub enum ImportError {
         /// Why.
         source: std::io::Error,
     },
-    #[error("the log `{}` is empty", _0.display())]
-    /// The file has no content.
-    Empty(PathBuf),
-    /// The file looks like JSON, but no record of it can be read.
-    #[error("{}{}", first, more_losses(*more))]
-    Broken {
-        /// The first place that cannot be read.
-        first: ImportIssue,
-        /// How many places there are besides.
-        more: usize,
-    },
+    /// It is empty, broken, of another tool, or too large; the text says so, with the file.
+    #[error("{0}")]
+    Refused(String),
     #[error("`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
         file.display(),
         found_keys(keys),
@@ -378,50 +371,9 @@ pub enum ImportError {
         /// What could not be read.
         losses: Vec<ImportIssue>,
     },
-    /// A file that another tool has to turn into text first.
-    #[error("`{}` is {what}; {advice}", file.display())]
-    Container {
-        /// The log.
-        file: PathBuf,
-        /// What kind of file it is.
-        what: &'static str,
-        /// The command that makes a readable log of it.
-        advice: &'static str,
-    },
-    /// A log that can be read in one format only, and not in the one asked for.
-    #[error("`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}",
-        file.display())]
-    OtherFormat {
-        /// The log.
-        file: PathBuf,
-        /// What kind of file it is.
-        what: &'static str,
-        /// The format it can be read in.
-        expected: Format,
-        /// The format asked for.
-        given: Format,
-    },
-    #[error("`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
-         `inspect log convert --to json`",
-        file.display())]
-    /// A ZIP archive that cannot be read.
-    DamagedArchive {
-        /// The log.
-        file: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A JSON document too large to hold.
-    #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
-    TooLarge {
-        /// The log.
-        file: PathBuf,
-        /// The limit, in megabytes.
-        limit: u64,
-    },
-    /// What was read is no session: most records are unknown, or nearly all calls lack their results.
-    #[error("`{}` was read as {format}, but {why}{}", file.display(), readable(*better))]
-    Doubtful {
+    /// What was read is no session: most records are unknown, nearly all calls lack their results, or nobody speaks.
+    #[error("`{}` was read as {format}{why}{}", file.display(), readable(*better))]
+    NoSession {
         /// The log.
         file: PathBuf,
         /// The format it was read as.
@@ -431,28 +383,16 @@ pub enum ImportError {
         /// The format in which it can be read.
         better: Option<Format>,
     },
-    /// The format was recognised, but there is no message in it.
-    #[error("`{}` was read as {format} and holds no messages{}{}", file.display(), first_loss(losses), readable(*better))]
-    NoMessages {
-        /// The log.
-        file: PathBuf,
-        /// The format it was read as.
-        format: Format,
-        /// What could not be read.
-        losses: Vec<ImportIssue>,
-        /// The format in which it can be read.
-        better: Option<Format>,
-    },
 }
 
 impl ImportError {
     /// Where to note the format in which the log can be read, if that may help.
     pub(super) fn better_mut(&mut self) -> Option<&mut Option<Format>> {
         match self {
-            ImportError::UnknownFormat { better, .. }
-            | ImportError::Doubtful { better, .. }
-            | ImportError::NoMessages { better, .. } => Some(better),
-            _ => None,
+            ImportError::UnknownFormat { better, .. } | ImportError::NoSession { better, .. } => {
+                Some(better)
+            }
+            ImportError::Io { .. } | ImportError::Refused(_) => None,
         }
     }
 
@@ -478,14 +418,6 @@ fn found_keys(keys: &[String]) -> String {
     }
 }
 
-fn more_losses(more: usize) -> String {
-    if more == 0 {
-        String::new()
-    } else {
-        format!("; so with {more} more places, and nothing was left to read")
-    }
-}
-
 fn first_loss(losses: &[ImportIssue]) -> String {
     losses
         .first()
@@ -496,17 +428,15 @@ fn first_loss(losses: &[ImportIssue]) -> String {
 /// Returns an error if another format was given than the only one in which a log can be read.
 pub(super) fn expect_format(
     file: &Path,
-    what: &'static str,
+    what: &str,
     expected: Format,
     given: Option<Format>,
 ) -> Result<(), ImportError> {
     match given.filter(|given| *given != expected) {
-        Some(given) => Err(ImportError::OtherFormat {
-            file: file.to_owned(),
-            what,
-            expected,
-            given,
-        }),
+        Some(given) => Err(ImportError::Refused(format!(
+            "`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}",
+            file.display()
+        ))),
         None => Ok(()),
     }
 }

@@ -134,7 +134,7 @@ pub fn read_session(
         return Ok(None);
     }
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        return Err(ImportError::Empty(path.to_owned()));
+        return Err(is_empty(path));
     }
     let mut records = Records::new(path, shape, Box::new(Cursor::new(head).chain(reader)));
     match detect_format(&mut records) {
@@ -174,14 +174,15 @@ fn read_from(
     if text.trim_start_matches('\u{feff}').trim().is_empty()
         && head.len() as u64 == length.min(HEAD)
     {
-        return Err(ImportError::Empty(file.to_owned()));
+        return Err(is_empty(file));
     }
     let shape = shape_of(file, &text);
     if shape == LogShape::Document && length > DOCUMENT_LIMIT {
-        return Err(ImportError::TooLarge {
-            file: file.to_owned(),
-            limit: DOCUMENT_LIMIT >> 20,
-        });
+        return Err(ImportError::Refused(format!(
+            "`{}` is one JSON document of more than {} MB; split it or export it as JSON lines",
+            file.display(),
+            DOCUMENT_LIMIT >> 20
+        )));
     }
     let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
     let format = format.or_else(|| detect_format(&mut records));
@@ -189,6 +190,10 @@ fn read_from(
         Some(format) => import(format, records),
         None => Err(unknown(file, &text, records)),
     }
+}
+
+fn is_empty(file: &Path) -> ImportError {
+    ImportError::Refused(format!("the log `{}` is empty", file.display()))
 }
 
 /// The beginning of a file, which tells how it is divided into records.
@@ -229,9 +234,13 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     if first.is_none() && shape != LogShape::Text {
         let more = records.loss_count().saturating_sub(1);
         let Some(first) = records.into_losses().into_iter().next() else {
-            return ImportError::Empty(file.to_owned());
+            return is_empty(file);
         };
-        return ImportError::Broken { first, more };
+        let more = match more {
+            0 => String::new(),
+            more => format!("; so with {more} more places, and nothing was left to read"),
+        };
+        return ImportError::Refused(format!("{first}{more}"));
     }
     let start = head
         .trim()
@@ -264,11 +273,10 @@ fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     } else {
         return Ok(());
     };
-    Err(ImportError::Container {
-        file: file.to_owned(),
-        what,
-        advice,
-    })
+    let file = file.display();
+    Err(ImportError::Refused(format!(
+        "`{file}` is {what}; {advice}"
+    )))
 }
 
 /// The command that turns a database into a log. The SQL that created its tables is in its first page.

@@ -148,7 +148,7 @@ fn an_archive_of_something_else_is_named() {
     let headless = archive(&[("header.json", HEADER.as_bytes(), CompressionMethod::Stored)]);
     assert!(matches!(
         imported(headless),
-        Err(ImportError::NoMessages {
+        Err(ImportError::NoSession {
             format: Format::Inspect,
             ..
         })

@@ -122,9 +122,12 @@ pub(crate) fn read_archive(
     format: Option<Format>,
 ) -> Result<ImportedLog, ImportError> {
     let opened = ZipArchive::new(bytes);
-    let zip = opened.map_err(|e| ImportError::DamagedArchive {
-        file: file.to_owned(),
-        reason: e.to_string(),
+    let zip = opened.map_err(|reason| {
+        ImportError::Refused(format!(
+            "`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
+             `inspect log convert --to json`",
+            file.display()
+        ))
     })?;
     let mut archive = Archive {
         file,
@@ -138,12 +141,10 @@ pub(crate) fn read_archive(
         .into_iter()
         .find(|head| names.iter().any(|n| n == head))
     else {
-        let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
-        return Err(ImportError::Container {
-            file: file.to_owned(),
-            what: "a ZIP archive",
-            advice,
-        });
+        return Err(ImportError::Refused(format!(
+            "`{}` is a ZIP archive; unpack it and import the logs inside; only Inspect's .eval archives are read as they are",
+            file.display()
+        )));
     };
     expect_format(file, "an archive of samples", Format::Inspect, format)?;
     let model = archive
