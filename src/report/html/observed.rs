@@ -129,10 +129,6 @@ fn section(case: &ObservedCompaction) -> Option<Section> {
             localized("Failed again with the same error", "以同样的错误再次失败"),
             failed.collect(),
         ),
-        (
-            localized("May be corrections by the user", "可能是用户的更正"),
-            case.corrections.clone(),
-        ),
     ];
     let said = localized("What the summary said", "摘要的内容").to_owned();
     let summary = match &case.summary {

@@ -14,7 +14,7 @@ use crate::import::{
     CompactionKind, Conversation, Fingerprint, Format, RecordedCompaction, RepairKind, scrub_texts,
 };
 use crate::references::SessionNoise;
-use crate::transcript::{Message, Role};
+use crate::transcript::Message;
 use base::locale::localized;
 use base::named_enum;
 
@@ -48,8 +48,6 @@ pub struct ObservedCompaction {
     pub control_before: Option<WindowFigures>,
     /// The nearest such window after it, likewise.
     pub control_after: Option<WindowFigures>,
-    /// Messages of the user in the window that read like corrections.
-    pub corrections: Vec<String>,
     /// Reads in the window that repeat earlier ones.
     pub re_read: Vec<ReRead>,
     /// Failures in the window that repeat earlier ones.
@@ -177,10 +175,6 @@ impl Session<'_> {
         let findings = findings(self.actions, one.window);
         let controls = surrounded(self.actions, one.window, self.borders, self.start);
         let references = reference_uses(self.conversation, self.actions, one, noise);
-        let following = messages.get(one.messages(self.actions, messages.len()));
-        let corrections = following.into_iter().flatten().filter(|message| {
-            message.role == Role::User && reads_like_correction(&message.content)
-        });
         let mut hasher = DefaultHasher::new();
         (
             identity(messages, recorded.message),
@@ -205,7 +199,6 @@ impl Session<'_> {
             figures: findings.figures,
             control_before: controls.map(|controls| controls.before),
             control_after: controls.map(|controls| controls.after),
-            corrections: corrections.take(MOST_CORRECTIONS).map(quoted).collect(),
             re_read: findings.re_read,
             repeated: findings.repeated,
             not_counted: self.reason_not_to_count(recorded, findings.figures),
@@ -253,9 +246,6 @@ impl Session<'_> {
     }
 }
 
-/// The most corrections that are listed: a rule of thumb gives no rate.
-const MOST_CORRECTIONS: usize = 5;
-
 /// The characters of a message and of the arguments of its calls.
 fn characters_of(message: &Message) -> usize {
     let calls: usize = message
@@ -275,44 +265,6 @@ fn note(conversation: &Conversation, actions: &SessionActions) -> Option<Session
         _ if conversation.begins_midway => Some(SessionNote::BeginsMidway),
         _ => None,
     }
-}
-
-/// The beginning of a message.
-fn quoted(message: &Message) -> String {
-    const QUOTED: usize = 240;
-    message.content.trim().chars().take(QUOTED).collect()
-}
-
-fn reads_like_correction(text: &str) -> bool {
-    const LONGEST: usize = 800;
-    const MARKS: [&str; 20] = [
-        "i said",
-        "i told you",
-        "i asked",
-        "as i said",
-        "already told",
-        "already said",
-        "not what i",
-        "you forgot",
-        "that's wrong",
-        "that is wrong",
-        "you already",
-        "we already",
-        "again!",
-        "stop ",
-        "不对",
-        "我说过",
-        "忘了",
-        "不要",
-        "錯",
-        "错",
-    ];
-    let text = text.trim().to_lowercase();
-    let is_own = !text.starts_with(['<', '[', '{', '/']) && text.chars().count() <= LONGEST;
-    let starts_so = ["no,", "no.", "no ", "wrong", "wait", "actually"]
-        .iter()
-        .any(|mark| text.starts_with(mark));
-    is_own && (starts_so || MARKS.iter().any(|mark| text.contains(mark)))
 }
 
 /// Scrubs all texts that are shown. What is a secret anywhere in the session is replaced in them too.
@@ -337,12 +289,7 @@ fn texts_of(compaction: &mut ObservedCompaction) -> impl Iterator<Item = &mut St
         .repeated
         .iter_mut()
         .flat_map(|one| [&mut one.command, &mut one.error]);
-    compaction
-        .summary
-        .iter_mut()
-        .chain(&mut compaction.corrections)
-        .chain(reads)
-        .chain(failures)
+    compaction.summary.iter_mut().chain(reads).chain(failures)
 }
 
 named_enum! {
