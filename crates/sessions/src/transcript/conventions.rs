@@ -1,4 +1,4 @@
-//! Conventions that write the same thing in different ways: dates, versions, exit codes, calls, lists in braces.
+//! Conventions that write the same thing in different ways: dates, versions, exit codes, lists in braces.
 //!
 //! | convention | same | guard |
 //! |---|---|---|
@@ -6,7 +6,6 @@
 //! | magnitudes | `12k`, `12,000`; `1.2M`, `1.2 million`; `3万` | whole numbers; `M` in upper case, `k` without a space |
 //! | versions | `2.4.1`, `v2.4.1`, `version 2.4.1`; `name@2.4.1`, `name==2.4.1`, `"name": "2.4.1"` | a point in it |
 //! | exit codes | `exit code 3`, `exits with code 3`, `exit status: 3` | |
-//! | calls | `f( a,b )`, `f(a, b)` | a name directly before the bracket |
 //! | braces | `src/{a,b}.rs`, `src/a.rs src/b.rs` | a path before or after |
 //! | percent | 百分之三十, `30%` | |
 
@@ -115,9 +114,6 @@ pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
                 .captures_iter(text)
                 .filter_map(|found| braces(&found)),
         );
-    }
-    if text.contains('(') {
-        tighten_calls(text, &mut edits);
     }
     if !text.is_ascii() {
         edits.extend(
@@ -270,47 +266,6 @@ fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
     ))
 }
 
-/// The longest call whose blanks are edited, in bytes.
-const LONGEST_CALL: usize = 200;
-
-/// Removes the blanks after `(` and `,` and before `)` of calls.
-fn tighten_calls(text: &str, edits: &mut Vec<TextReplacement>) {
-    let mut end = 0;
-    for (open, _) in text.match_indices('(') {
-        let name = text
-            .get(..open)
-            .and_then(|before| before.chars().next_back());
-        if open < end || !name.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_') {
-            continue;
-        }
-        let Some(close) = closing(text, open) else {
-            continue;
-        };
-        end = close + 1;
-        let bytes = text.as_bytes();
-        let blanks = (open + 1..close).filter(|at| {
-            bytes.get(*at) == Some(&b' ')
-                && (matches!(bytes.get(at - 1), Some(b'(' | b','))
-                    || bytes.get(at + 1) == Some(&b')'))
-        });
-        edits.extend(blanks.map(|at| (at..at + 1, Cow::Borrowed(""))));
-    }
-}
-
-/// Where the bracket at `open` is closed.
-fn closing(text: &str, open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, byte) in text.bytes().enumerate().skip(open).take(LONGEST_CALL) {
-        match byte {
-            b'(' => depth += 1,
-            b')' if depth == 1 => return Some(at),
-            b')' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
-}
-
 /// A byte range and its replacement.
 pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
@@ -389,7 +344,6 @@ mod tests {
             ("version 2.4.1", "v2.4.1"),
             ("react@18.2.0", "react 18.2.0"),
             ("exits with code 3", "exit status: 3"),
-            ("store.put( key,value )", "store.put(key, value)"),
             ("src/{a,b}.rs", "src/a.rs src/b.rs"),
             ("百分之三十", "30%"),
             (r#"{"a": "say \"hi\""#, r#"{"a": "say "hi""#),
