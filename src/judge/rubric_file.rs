@@ -1,69 +1,144 @@
-//! The rubric file: reading it with a place for every fault, all of them at once.
+//! The rubric file: its form, and what is wrong with it, each with its place.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
-use base::fault::{Fault, suggestion};
+use base::fault::Fault;
 
-const KEYS: [&str; 7] = [
-    "id",
-    "name",
-    "dimension",
-    "weight",
-    "applies_to",
-    "question",
-    "anchors",
-];
-const ANCHORS: [&str; 3] = ["0", "3", "5"];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RubricFile {
+    #[serde(default)]
+    criteria: Vec<CriterionTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CriterionTable {
+    id: Spanned<String>,
+    name: Option<Spanned<String>>,
+    dimension: Dimension,
+    weight: Spanned<f64>,
+    applies_to: Option<Spanned<Vec<ProbeType>>>,
+    question: Spanned<String>,
+    anchors: AnchorTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnchorTable {
+    #[serde(rename = "0")]
+    zero: Spanned<String>,
+    #[serde(rename = "3")]
+    three: Spanned<String>,
+    #[serde(rename = "5")]
+    five: Spanned<String>,
+}
 
 /// Reads the criteria of a rubric file.
+///
+/// # Errors
+/// The first fault of its form; of a sound form, all faults of what it says.
 pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
-    let table = DeTable::parse(text).map_err(|error| vec![syntax_fault(text, &error)])?;
-    let mut reader = RubricReader { faults: Vec::new() };
-    let mut criteria = Vec::new();
-    let mut found = false;
-    for (key, value) in table.get_ref() {
-        if key.get_ref() == "criteria" {
-            found = true;
-            criteria = reader.read_criteria(value);
-        } else {
-            reader.faults.push(Fault::unknown_key(
-                key.span(),
-                key.get_ref(),
-                "a rubric",
-                &["criteria"],
-            ));
-        }
-    }
-    if !found {
-        let start = 0..text.len().min(1);
-        reader.report(
-            start,
+    let file: RubricFile = toml::from_str(text).map_err(|error| {
+        let place = error.span().unwrap_or(0..text.len().min(1));
+        let help = "a rubric is TOML with one [[criteria]] table for each criterion: id, dimension, weight, question, \
+                    [criteria.anchors] with 0, 3 and 5; name and applies_to may be left out";
+        vec![Fault::at(place, error.message(), help)]
+    })?;
+    let mut faults = Vec::new();
+    if file.criteria.is_empty() {
+        let help = "write one [[criteria]] table for each criterion";
+        faults.push(Fault::at(
+            0..text.len().min(1),
             "the rubric has no criteria",
-            "write one [[criteria]] table for each criterion",
-        );
-    } else if reader.faults.is_empty() {
-        reader.faults.extend(uncovered(&criteria));
+            help,
+        ));
     }
-    if reader.faults.is_empty() {
+    let mut seen = HashSet::new();
+    for criterion in &file.criteria {
+        criterion.check(&mut seen, &mut faults);
+    }
+    let criteria: Vec<Criterion> = file.criteria.into_iter().map(Criterion::from).collect();
+    if faults.is_empty() {
+        faults.extend(uncovered(&criteria));
+    }
+    if faults.is_empty() {
         Ok(criteria)
     } else {
-        Err(reader.faults)
+        Err(faults)
     }
 }
 
-fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
-    let place = error.span().unwrap_or(0..text.len().min(1));
-    Fault::at(
-        place,
-        error.message(),
-        "a rubric is TOML with one [[criteria]] table for each criterion",
-    )
+impl CriterionTable {
+    fn check(&self, seen: &mut HashSet<String>, faults: &mut Vec<Fault>) {
+        let mut report = |place: Range<usize>, message: String, help: &str| {
+            faults.push(Fault::at(place, message, help));
+        };
+        let anchors = &self.anchors;
+        let texts = [
+            ("id", Some(&self.id)),
+            ("name", self.name.as_ref()),
+            ("question", Some(&self.question)),
+            ("0", Some(&anchors.zero)),
+            ("3", Some(&anchors.three)),
+            ("5", Some(&anchors.five)),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text.filter(|text| text.get_ref().trim().is_empty()) {
+                let help = "the judge reads this text: say what is meant";
+                report(text.span(), format!("`{key}` is empty"), help);
+            }
+        }
+        let id = self.id.get_ref();
+        if !seen.insert(id.to_lowercase()) {
+            let message = format!("criterion id `{id}` is used twice");
+            report(self.id.span(), message, "ids are unique within a rubric");
+        }
+        let weight = *self.weight.get_ref();
+        if !(weight.is_finite() && weight > 0.0) {
+            let message = format!("weight {weight} is not above 0 and finite");
+            let help = "a weight is a number above 0; leave a criterion out rather than weigh it 0";
+            report(self.weight.span(), message, help);
+        }
+        if let Some(types) = self
+            .applies_to
+            .as_ref()
+            .filter(|types| types.get_ref().is_empty())
+        {
+            let help = "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four";
+            report(
+                types.span(),
+                "`applies_to` names no probe type".to_owned(),
+                help,
+            );
+        }
+    }
+}
+
+impl From<CriterionTable> for Criterion {
+    fn from(table: CriterionTable) -> Criterion {
+        let id = table.id.into_inner();
+        let types = table.applies_to.map(Spanned::into_inner);
+        Criterion {
+            name: table.name.map_or_else(|| id.clone(), Spanned::into_inner),
+            id: CriterionId::from(id.as_str()),
+            dimension: table.dimension,
+            weight: table.weight.into_inner(),
+            applies_to: types.unwrap_or_else(|| ProbeType::ALL.to_vec()),
+            question: table.question.into_inner(),
+            anchors: Anchors {
+                zero: table.anchors.zero.into_inner(),
+                three: table.anchors.three.into_inner(),
+                five: table.anchors.five.into_inner(),
+            },
+        }
+    }
 }
 
 /// Probe types that no criterion applies to: their probes could not be graded at all.
@@ -73,237 +148,10 @@ fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
         .filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
     let faults = bare.map(|kind| {
         let message = format!("no criterion applies to {} probes", kind.name());
-        Fault::at(
-            0..0,
-            message,
-            "leave `applies_to` out of a criterion that applies to every type",
-        )
+        let help = "leave `applies_to` out of a criterion that applies to every type";
+        Fault::at(0..0, message, help)
     });
     faults.collect()
-}
-
-struct RubricReader {
-    faults: Vec<Fault>,
-}
-
-type TomlValue<'a> = Spanned<DeValue<'a>>;
-
-impl RubricReader {
-    fn report(&mut self, place: Range<usize>, message: impl Into<String>, help: &str) {
-        self.faults.push(Fault::at(place, message, help));
-    }
-
-    fn read_criteria(&mut self, value: &TomlValue<'_>) -> Vec<Criterion> {
-        let Some(items) = value.get_ref().as_array() else {
-            self.report(
-                value.span(),
-                "`criteria` is not a list of tables",
-                "write [[criteria]] before each criterion",
-            );
-            return Vec::new();
-        };
-        if items.is_empty() {
-            self.report(
-                value.span(),
-                "the rubric has no criteria",
-                "write one [[criteria]] table for each criterion",
-            );
-        }
-        let mut seen = HashSet::new();
-        items
-            .iter()
-            .filter_map(|item| self.read_criterion(item, &mut seen))
-            .collect()
-    }
-
-    fn read_criterion(
-        &mut self,
-        item: &TomlValue<'_>,
-        seen: &mut HashSet<String>,
-    ) -> Option<Criterion> {
-        let place = item.span();
-        let Some(table) = item.get_ref().as_table() else {
-            self.report(
-                place,
-                "a criterion is not a table",
-                "write [[criteria]] before each criterion",
-            );
-            return None;
-        };
-        self.report_unknown_keys(table, "a criterion", &KEYS);
-        let id = self.read_text(table, "id", &place);
-        if let Some(id) = &id
-            && !seen.insert(id.to_lowercase())
-        {
-            let at = find(table, "id").map_or(place.clone(), TomlValue::span);
-            self.report(
-                at,
-                format!("criterion id `{id}` is used twice"),
-                "ids are unique within a rubric",
-            );
-        }
-        let name = if find(table, "name").is_some() {
-            self.read_text(table, "name", &place)
-        } else {
-            id.clone()
-        };
-        let dimension = self.read_dimension(table, &place);
-        let weight = self.read_weight(table, &place);
-        let applies_to = self.read_applies_to(table);
-        let question = self.read_text(table, "question", &place);
-        let anchors = self.read_anchors(table, &place);
-        Some(Criterion {
-            id: CriterionId::from(id?.as_str()),
-            name: name?,
-            dimension: dimension?,
-            weight: weight?,
-            applies_to: applies_to?,
-            question: question?,
-            anchors: anchors?,
-        })
-    }
-
-    fn report_unknown_keys(&mut self, table: &DeTable<'_>, of: &str, known: &[&str]) {
-        for key in table
-            .keys()
-            .filter(|key| !known.contains(&key.get_ref().as_ref()))
-        {
-            self.faults
-                .push(Fault::unknown_key(key.span(), key.get_ref(), of, known));
-        }
-    }
-
-    /// A text that must be there and must not be blank.
-    fn read_text(
-        &mut self,
-        table: &DeTable<'_>,
-        key: &str,
-        owner: &Range<usize>,
-    ) -> Option<String> {
-        let Some(value) = find(table, key) else {
-            self.report(
-                owner.clone(),
-                format!("`{key}` is missing"),
-                "every criterion needs it",
-            );
-            return None;
-        };
-        match value.get_ref().as_str() {
-            Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
-            Some(_) => {
-                self.report(
-                    value.span(),
-                    format!("`{key}` is empty"),
-                    "the judge reads this text: say what is meant",
-                );
-                None
-            }
-            None => {
-                let found = value.get_ref().type_str();
-                self.report(
-                    value.span(),
-                    format!("`{key}` is a {found}, expected a text"),
-                    "put it in quotes",
-                );
-                None
-            }
-        }
-    }
-
-    fn read_dimension(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Dimension> {
-        let text = self.read_text(table, "dimension", owner)?;
-        let known = Dimension::ALL
-            .iter()
-            .find(|dimension| dimension.name() == text);
-        if known.is_none() {
-            let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
-            let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
-            self.report(at, format!("unknown dimension `{text}`"), &help);
-        }
-        known.copied()
-    }
-
-    fn read_weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
-        let help = "a weight is a number above 0; leave a criterion out rather than weigh it 0";
-        let Some(value) = find(table, "weight") else {
-            self.report(owner.clone(), "`weight` is missing", help);
-            return None;
-        };
-        let number = match value.get_ref() {
-            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
-            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
-                .ok()
-                .map(|n| n as f64),
-            _ => None,
-        };
-        let sound = number.filter(|weight| weight.is_finite() && *weight > 0.0);
-        if sound.is_none() {
-            let message = match number {
-                Some(weight) => format!("weight {weight} is not above 0 and finite"),
-                None => "`weight` is not a number".to_owned(),
-            };
-            self.report(value.span(), message, help);
-        }
-        sound
-    }
-
-    /// The types listed; all of them where the key is absent.
-    fn read_applies_to(&mut self, table: &DeTable<'_>) -> Option<Vec<ProbeType>> {
-        let Some(value) = find(table, "applies_to") else {
-            return Some(ProbeType::ALL.to_vec());
-        };
-        let items = value.get_ref().as_array().filter(|items| !items.is_empty());
-        let Some(items) = items else {
-            let help = "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four";
-            self.report(
-                value.span(),
-                "`applies_to` is not a list of probe types",
-                help,
-            );
-            return None;
-        };
-        let kinds: Vec<Option<ProbeType>> = items
-            .iter()
-            .map(|item| self.read_probe_type(item))
-            .collect();
-        kinds.into_iter().collect()
-    }
-
-    fn read_probe_type(&mut self, item: &TomlValue<'_>) -> Option<ProbeType> {
-        let text = item.get_ref().as_str().unwrap_or("");
-        let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
-        if known.is_none() {
-            let help = suggestion(text, &ProbeType::ALL.map(ProbeType::name));
-            self.report(item.span(), format!("unknown probe type `{text}`"), &help);
-        }
-        known
-    }
-
-    fn read_anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
-        let help = "write the texts of 0, 3 and 5 under [criteria.anchors]";
-        let Some(value) = find(table, "anchors") else {
-            self.report(owner.clone(), "`anchors` is missing", help);
-            return None;
-        };
-        let Some(anchors) = value.get_ref().as_table() else {
-            self.report(value.span(), "`anchors` is not a table", help);
-            return None;
-        };
-        self.report_unknown_keys(anchors, "anchors", &ANCHORS);
-        let [zero, three, five] = ANCHORS.map(|key| self.read_text(anchors, key, &value.span()));
-        Some(Anchors {
-            zero: zero?,
-            three: three?,
-            five: five?,
-        })
-    }
-}
-
-fn find<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<&'t TomlValue<'a>> {
-    table
-        .iter()
-        .find(|(name, _)| name.get_ref() == key)
-        .map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -354,31 +202,36 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
         for weight in ["0", "0.0", "-0.5", "nan", "inf", "\"heavy\""] {
             let (at, message, _) = only_fault("weight = 1", &format!("weight = {weight}"));
             assert_eq!(at, weight);
-            assert!(message.contains("weight"), "{message}");
+            assert!(
+                message.contains("weight") || message.contains("invalid type"),
+                "{message}"
+            );
         }
     }
 
     #[test]
-    fn slips_are_named_with_what_was_probably_meant() {
-        let (at, message, help) = only_fault("weight = 1", "weight = 1\nquestions = \"x\"");
-        assert_eq!(
-            (at.as_str(), help.as_str()),
-            ("questions", "did you mean `question`?")
-        );
-        assert!(message.contains("unknown key"));
-        let (at, _, help) = only_fault("\"accuracy\"", "\"accurracy\"");
-        assert_eq!(
-            (at.as_str(), help.as_str()),
-            ("\"accurracy\"", "did you mean `accuracy`?")
-        );
-        let (_, message, help) = only_fault(
-            "weight = 1",
-            "weight = 1\napplies_to = [\"recal\", \"decision\"]",
-        );
-        assert_eq!(
-            (message.as_str(), help.as_str()),
-            ("unknown probe type `recal`", "did you mean `recall`?")
-        );
+    fn slips_are_named_with_what_was_expected() {
+        for (from, to, at, expected) in [
+            (
+                "weight = 1",
+                "weight = 1\nquestions = \"x\"",
+                "questions",
+                "`question`",
+            ),
+            ("\"accuracy\"", "\"accurracy\"", "\"accurracy\"", "accuracy"),
+            (
+                "weight = 1",
+                "weight = 1\napplies_to = [\"recal\", \"decision\"]",
+                "\"recal\"",
+                "recall",
+            ),
+        ] {
+            let (place, message, help) = only_fault(from, to);
+            assert_eq!(place, at);
+            assert!(message.contains("unknown"), "{message}");
+            assert!(message.contains(expected), "{message}");
+            assert!(help.contains("[[criteria]]"), "{help}");
+        }
     }
 
     #[test]
@@ -386,10 +239,14 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
         assert!(
             only_fault("question = \"Is it right?\"\n", "")
                 .1
-                .contains("`question` is missing")
+                .contains("missing field `question`")
         );
         assert!(only_fault("\"nearly\"", "\" \"").1.contains("`3` is empty"));
-        assert!(only_fault(", 5 = \"yes\"", "").1.contains("`5` is missing"));
+        assert!(
+            only_fault(", 5 = \"yes\"", "")
+                .1
+                .contains("missing field `5`")
+        );
         assert!(
             faults("")
                 .first()
@@ -398,15 +255,15 @@ anchors = { 0 = "no", 3 = "nearly", 5 = "yes" }
     }
 
     #[test]
-    fn all_faults_come_at_once() {
+    fn all_faults_of_what_a_sound_form_says_come_at_once() {
         let text = format!(
             "{}{}",
             SOUND.replace("weight = 1", "weight = 0"),
-            SOUND.replace("accuracy", "speed")
+            SOUND.replace("Is it right?", " ")
         );
         let messages: Vec<String> = faults(&text).into_iter().map(|fault| fault.1).collect();
         assert_eq!(messages.len(), 3, "{messages:?}");
-        assert!(messages[1].contains("used twice"));
+        assert!(messages[2].contains("used twice"));
     }
 
     #[test]
