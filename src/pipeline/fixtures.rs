@@ -257,16 +257,17 @@ impl FixtureLoader<'_> {
             return None;
         }
         let history = History::new(&fixture.messages);
-        for finding in check_bank(&parsed, &fixture, &history, self.checks.verbatim_tail) {
-            let severity = self.checks.severity(finding.kind);
-            let help = match (finding.kind, severity) {
+        for (kind, fault) in check_bank(&parsed, &fixture, &history, self.checks.verbatim_tail) {
+            let severity = self.checks.severity(kind);
+            let help = fault.help.unwrap_or_default();
+            let help = match (kind, severity) {
                 (FindingKind::UnprovenFact, Severity::Error) => {
-                    format!("{}; `run` continues with --allow-unproven", finding.help)
+                    format!("{help}; `run` continues with --allow-unproven")
                 }
-                _ => finding.help,
+                _ => help,
             };
-            let problem = Problem::error(finding.message)
-                .at(&source, finding.place)
+            let problem = Problem::error(fault.message)
+                .at(&source, fault.place)
                 .help(help);
             self.problems.push(problem.with_severity(severity));
         }

@@ -214,8 +214,8 @@ pub(super) fn planted_items(
             match PlantedSet::read(&source.text) {
                 Ok(set) => set,
                 Err(fault) => {
-                    let problem = Problem::error(&fault.message).at(&source, fault.place);
-                    context.problems.push(problem.help(fault.help));
+                    let problems = Problems::from_faults([fault], &source);
+                    context.problems.0.extend(problems.0);
                     return None;
                 }
             }

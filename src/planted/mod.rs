@@ -15,7 +15,7 @@ mod set;
 pub use grade::{Graded, ReplyFault, Said, grade_next, grade_states};
 pub use plant::{Planting, Session, Variant, plant};
 pub use request::{NEXT_STEP, Request, STATE};
-pub use set::{PlantedSet, SetFault};
+pub use set::PlantedSet;
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! The set of items: actions to plant, and the wording of each kind, in each language.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
+use base::fault::Fault;
 use base::locale::Locale;
 use lexical::claims::{Rule, RuleFinder};
 
@@ -93,18 +93,6 @@ impl Wording {
     }
 }
 
-/// What is wrong with a set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SetFault {
-    /// Where, in bytes.
-    pub place: Range<usize>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
-
 static BUILT_IN: LazyLock<PlantedSet> = LazyLock::new(|| {
     let read = |text: &str| -> PlantedSet {
         toml::from_str(text)
@@ -126,21 +114,17 @@ impl PlantedSet {
     ///
     /// # Errors
     /// It is no TOML, has other keys or no objects, or a wording does not say what its kind must say.
-    pub fn read(text: &str) -> Result<PlantedSet, SetFault> {
-        let set: PlantedSet = toml::from_str(text).map_err(|error| SetFault {
-            place: error.span().unwrap_or(0..text.len().min(1)),
-            message: error.message().to_owned(),
-            help: "a set has [[en.item]] or [[zh.item]] tables with name, action, command and objects, and may have [[en.wording]] tables with kind and turns".to_owned(),
+    pub fn read(text: &str) -> Result<PlantedSet, Fault> {
+        let set: PlantedSet = toml::from_str(text).map_err(|error| {
+            let place = error.span().unwrap_or(0..text.len().min(1));
+            let help = "a set has [[en.item]] or [[zh.item]] tables with name, action, command and objects, and may have [[en.wording]] tables with kind and turns";
+            Fault::at(place, error.message(), help)
         })?;
         let fault = set.fault();
         fault.map_or(Ok(set), |(named, message, help)| {
             let at = text.find(&named).unwrap_or(0);
             let end = (at + named.len()).clamp(at, text.len());
-            Err(SetFault {
-                place: at..end,
-                message,
-                help: help.to_owned(),
-            })
+            Err(Fault::at(at..end, message, help))
         })
     }
 

@@ -3,7 +3,8 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::bank_file::{ParsedBank, ProbePlaces};
-use super::{Probe, ProbeId, ProbeType};
+use super::{Probe, ProbeType};
+use base::fault::Fault;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
 
@@ -33,38 +34,13 @@ pub enum FindingKind {
 }
 
 /// One finding about a bank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BankFinding {
-    pub kind: FindingKind,
-    /// The probe; `None` for a finding about the bank as a whole.
-    pub probe: Option<ProbeId>,
-    /// Bytes of the bank's file.
-    pub place: Range<usize>,
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
-}
+pub type BankFinding = (FindingKind, Fault);
 
-impl BankFinding {
-    /// A finding about the bank as a whole, in the place of its first probe.
-    fn about_bank(
-        bank: &ParsedBank,
-        kind: FindingKind,
-        message: String,
-        help: &str,
-    ) -> BankFinding {
-        let place = bank
-            .places
-            .first()
-            .map_or(0..0, |places| places.value("id"));
-        BankFinding {
-            kind,
-            probe: None,
-            place,
-            message,
-            help: help.to_owned(),
-        }
-    }
+/// A finding about the bank as a whole, in the place of its first probe.
+fn about_bank(bank: &ParsedBank, kind: FindingKind, message: String, help: &str) -> BankFinding {
+    let first = bank.places.first();
+    let place = first.map_or(0..0, |places| places.value("id"));
+    (kind, Fault::at(place, message, help))
 }
 
 /// How many probes a fixture with one point should have.
@@ -140,20 +116,17 @@ pub fn settle_literal(bank: &mut ParsedBank, fixture: &Fixture, history: &Histor
 
 fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> BankFinding {
     let number = probe.point.map_or(0, |point| point.0);
-    BankFinding {
-        kind: FindingKind::PointOutOfRange,
-        probe: Some(probe.id.clone()),
-        place: places.value("point"),
-        message: format!(
-            "probe `{}` is asked at point {number}, but the fixture has {points}",
-            probe.id
-        ),
-        help: format!("give a point from 1 to {points}, or leave it out for the last"),
-    }
+    let message = format!(
+        "probe `{}` is asked at point {number}, but the fixture has {points}",
+        probe.id
+    );
+    let help = format!("give a point from 1 to {points}, or leave it out for the last");
+    let fault = Fault::at(places.value("point"), message, help);
+    (FindingKind::PointOutOfRange, fault)
 }
 
 /// What is wrong with a fact: the kind, the end of a sentence about the fact, and what to do.
-type Fault = (FindingKind, String, &'static str);
+type FactFault = (FindingKind, String, &'static str);
 
 /// The check of one probe.
 struct ProbeCheck<'a> {
@@ -212,16 +185,10 @@ impl ProbeCheck<'_> {
         help: &str,
     ) -> BankFinding {
         let message = format!("probe `{}`: {message}", self.probe.id);
-        BankFinding {
-            kind,
-            probe: Some(self.probe.id.clone()),
-            place,
-            message,
-            help: help.to_owned(),
-        }
+        (kind, Fault::at(place, message, help))
     }
 
-    fn check_expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<Fault> {
+    fn check_expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<FactFault> {
         let faults = [
             self.unproven(finder),
             given_away(finder, question),
@@ -232,7 +199,7 @@ impl ProbeCheck<'_> {
         faults.into_iter().flatten().collect()
     }
 
-    fn unproven(&self, finder: &FactFinder) -> Option<Fault> {
+    fn unproven(&self, finder: &FactFinder) -> Option<FactFault> {
         if !self.probe.literal || self.history.holds(finder, self.prefix.clone()) {
             return None;
         }
@@ -248,7 +215,7 @@ impl ProbeCheck<'_> {
         Some((FindingKind::UnprovenFact, message.to_owned(), help))
     }
 
-    fn in_tail(&self, finder: &FactFinder) -> Option<Fault> {
+    fn in_tail(&self, finder: &FactFinder) -> Option<FactFault> {
         let help =
             "it is shown verbatim, so it says nothing about the compression; ask for another fact";
         let message = "also occurs in the verbatim tail";
@@ -256,14 +223,14 @@ impl ProbeCheck<'_> {
         is_shown.then(|| (FindingKind::InTail, message.to_owned(), help))
     }
 
-    fn contradiction(&self, fact: &Fact) -> Option<Fault> {
+    fn contradiction(&self, fact: &Fact) -> Option<FactFault> {
         let help = "it is either true now or it was true once; keep one of the two";
         let message = "is also listed as superseded";
         let is_both = self.probe.superseded_facts.contains(fact);
         is_both.then(|| (FindingKind::Contradiction, message.to_owned(), help))
     }
 
-    fn check_superseded(&self, fact: &Fact) -> Option<Fault> {
+    fn check_superseded(&self, fact: &Fact) -> Option<FactFault> {
         let known = self.history.holds(
             &FactFinder::within(fact, self.history.paths()),
             self.prefix.clone(),
@@ -275,7 +242,7 @@ impl ProbeCheck<'_> {
     }
 }
 
-fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
+fn given_away(finder: &FactFinder, question: &str) -> Option<FactFault> {
     let help = "ask without naming the answer; whoever repeats the question has it right";
     let message = "occurs in the question";
     finder
@@ -283,7 +250,7 @@ fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
         .then(|| (FindingKind::GivenAway, message.to_owned(), help))
 }
 
-fn weak(finder: &FactFinder) -> Option<Fault> {
+fn weak(finder: &FactFinder) -> Option<FactFault> {
     if finder.shortest() >= STRONG {
         return None;
     }
@@ -307,7 +274,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
             probes.len()
         );
         let help = "few probes measure little, many cost much";
-        BankFinding::about_bank(bank, FindingKind::Count, message, help)
+        about_bank(bank, FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
         .into_iter()
@@ -317,7 +284,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
     let balance = (!absent.is_empty()).then(|| {
         let message = format!("the bank has no {} probe", absent.join(", no "));
         let help = "dimensions that only such probes measure will be absent";
-        BankFinding::about_bank(bank, FindingKind::Balance, message, help)
+        about_bank(bank, FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()
 }
@@ -356,12 +323,12 @@ mod tests {
         assert!(
             findings
                 .iter()
-                .all(|finding| text.get(finding.place.clone()).is_some())
+                .all(|(_, fault)| text.get(fault.place.clone()).is_some())
         );
         findings
             .into_iter()
-            .filter(|finding| finding.probe.is_some())
-            .map(|finding| finding.kind)
+            .map(|(kind, _)| kind)
+            .filter(|kind| !matches!(kind, FindingKind::Count | FindingKind::Balance))
             .collect()
     }
 
@@ -492,12 +459,12 @@ mod tests {
             assert!(
                 findings
                     .iter()
-                    .all(|finding| &text[finding.place.clone()] == "\"1-0\""),
+                    .all(|(_, fault)| &text[fault.place.clone()] == "\"1-0\""),
                 "one line, not the probe"
             );
             findings
                 .into_iter()
-                .map(|finding| finding.message)
+                .map(|(_, fault)| fault.message)
                 .collect::<Vec<_>>()
         };
         assert!(
