@@ -1,9 +1,11 @@
 //! The outline of a session: what stands in its notes, cleared of what is uncertain, and where the work stood last.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
-use super::SessionNotes;
-use sessions::transcript::{FileRecord, Message, Role, ToolCall};
+use super::{SessionNotes, rules};
+use sessions::transcript::{FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user};
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +43,10 @@ impl SessionOutline {
         let words = own_words(span);
         let mut files = notes.lasting_files();
         files.retain(|note| !note.file.deleted);
+        let refused = span.iter().filter(|one| is_refused_by_user(&one.content));
+        let refused: HashSet<&str> = refused
+            .filter_map(|one| one.tool_call_id.as_deref())
+            .collect();
         SessionOutline {
             files: files.iter().map(|note| note.file.clone()).collect(),
             modified: files
@@ -67,6 +73,7 @@ impl SessionOutline {
             request: words.last().map(|text| (*text).to_owned()),
             last_command: calls(span)
                 .rev()
+                .filter(|call| !refused.contains(call.id.as_str()))
                 .find_map(|call| command(&call.function.arguments)),
             values: notes.values.clone(),
         }
@@ -96,6 +103,9 @@ fn message_in(line: &str) -> Option<&str> {
     let line = line.trim();
     let bare = line.strip_prefix("Error: ").unwrap_or(line);
     let bare = bare.strip_prefix("E  ").unwrap_or(bare).trim_start();
+    if rules::points_elsewhere(line) {
+        return None;
+    }
     let lower = bare.to_lowercase();
     let is_warning = WARNINGS.iter().any(|start| lower.starts_with(start));
     let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
@@ -159,7 +169,7 @@ fn command(arguments: &str) -> Option<String> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let command = ["command", "cmd"]
         .into_iter()
-        .find_map(|key| arguments.get(key)?.as_str())?
-        .trim();
+        .find_map(|key| command_in(arguments.get(key)?))?;
+    let command = command.trim();
     (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }

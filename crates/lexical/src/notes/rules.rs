@@ -48,6 +48,19 @@ rule!(
     r"(?i)(error|exception|fail|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|invalid|mismatch|abort|conflict|expected|错误|失败|异常|拒绝)"
 );
 
+rule!(
+    /// Whether an error line only points elsewhere: to the place, to a log, or to how many errors there were.
+    points_elsewhere,
+    r"(?x)^\s*(?:
+        FAIL(?:ED)?:?\s+\S+(?:\s+[(>›].*)?$
+        | npm\s(?:ERR!|error)\s*(?:$|code\s|errno\s|syscall\s|path\s|A\scomplete\slog|\S*[/\\]\S*$|\w*\s*$|\w+\sThis\sis\srelated|Test\sfailed|Exit\sstatus)
+        | thread\s'.*'.*\spanicked\sat\s\S+:\d+:\d+:?$
+        | error:\s(?:could\snot\scompile|aborting\sdue\sto|test\sfailed,|\d+\stargets?\sfailed|recipe\s|script\s)
+        | make(?:\[\d+\])?:\s\*\*\*
+        | Traceback\s\(most\srecent
+        )|\bELIFECYCLE\b"
+);
+
 /// The first `key = value` or `key: value` of a line whose value says something by itself.
 pub fn assignment(line: &str) -> Option<(&str, &str)> {
     static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -88,6 +101,28 @@ mod tests {
         }
         for line in ["0 errors", "def handle_error(self):", "all good"] {
             assert!(!is_error_line(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_only_point_to_an_error_are_told_from_its_message() {
+        for line in [
+            "FAIL src/a.test.ts",
+            "npm ERR! code ENOENT",
+            "npm ERR!     /root/.npm/_logs/debug-0.log",
+            "thread 'main' panicked at src/main.rs:4:5:",
+            "error: could not compile `app` (lib) due to 2 previous errors",
+            "make: *** [check] Error 1",
+        ] {
+            assert!(points_elsewhere(line), "{line}");
+        }
+        for line in [
+            "FAILED t.py::a - assert 1 == 2",
+            "npm ERR! enoent ENOENT: no such file or directory, open 'a.json'",
+            "npm ERR! Missing script: \"bild\"",
+            "error[E0308]: mismatched types",
+        ] {
+            assert!(!points_elsewhere(line), "{line}");
         }
     }
 

@@ -12,8 +12,8 @@ use base::text::{pattern, shortened};
 use base::words::sentences;
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
-    file_operation, file_operations, is_same_file, recorded_exit_code, shell_commands,
-    stated_exit_code,
+    command_in, file_operation, file_operations, is_refused_by_user, is_same_file,
+    recorded_exit_code, shell_commands, stated_exit_code,
 };
 
 /// All extracted facts, in the order of the transcript.
@@ -148,7 +148,8 @@ impl SessionNotes {
         let whole = first_text(&arguments, &["content", "file_text"]);
         let command = command_of(&arguments);
         let mut lines = change_details(old, new);
-        lines.extend(whole.or(command).map(definitions).unwrap_or_default());
+        let text = whole.or(command.as_deref());
+        lines.extend(text.map(definitions).unwrap_or_default());
         let operations = file_operations(call).into_iter();
         let changing = operations.filter(|operation| operation.action != FileAction::Read);
         let changed: Vec<FileOperation> = changing.collect();
@@ -156,7 +157,7 @@ impl SessionNotes {
             return;
         }
         self.note_settings(new.or(whole).unwrap_or_default());
-        let of_shell = command.unwrap_or_default().lines();
+        let of_shell = command.as_deref().unwrap_or_default().lines();
         of_shell.for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
         for operation in changed {
             let of_file = lines
@@ -183,7 +184,7 @@ impl SessionNotes {
     }
 
     fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {
-        if content == CLEARED_RESULT {
+        if content == CLEARED_RESULT || is_refused_by_user(content) {
             return;
         }
         let arguments: Value = call
@@ -194,7 +195,8 @@ impl SessionNotes {
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let code = exit_code(command_of(&arguments), content, &text);
+        let command = command_of(&arguments);
+        let code = exit_code(command.as_deref(), content, &text);
         let has_failed = code.is_some_and(|code| code != 0);
         if is_read && !has_failed {
             return;
@@ -203,7 +205,8 @@ impl SessionNotes {
         if lines.is_empty() {
             return;
         }
-        let command = command_of(&arguments)
+        let command = command
+            .as_deref()
             .or(call.map(|c| c.function.name.as_str()))
             .unwrap_or("a tool");
         let line = command.lines().next().unwrap_or_default();
@@ -213,7 +216,7 @@ impl SessionNotes {
             .and_then(|rest| rest.split_once("&& "))
             .map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let is_message = lines.iter().all(|line| rules::is_error_line(line));
+        let is_message = lines.iter().any(|line| rules::is_error_line(line));
         let failure = NotedFailure {
             command,
             is_message,
@@ -245,8 +248,9 @@ fn is_measured(sentence: &str) -> bool {
 }
 
 /// The command line among a call's arguments.
-fn command_of(arguments: &Value) -> Option<&str> {
-    first_text(arguments, &["command", "cmd", "script"])
+fn command_of(arguments: &Value) -> Option<String> {
+    let mut keys = ["command", "cmd", "script"].iter();
+    keys.find_map(|key| command_in(arguments.get(*key)?))
 }
 
 fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {
@@ -355,18 +359,24 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
     lines
 }
 
-/// The newest lines that a rule picks.
+/// The newest lines that a rule picks, those first that do not only point elsewhere. The message of a panic is on the line
+/// after its place.
 fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
     const KEPT: usize = 3;
     let mut lines: Vec<String> = Vec::new();
-    let picked = text
-        .lines()
-        .filter(|line| rule(line) && says_something(line) && line.len() < 1000);
+    let before = std::iter::once("").chain(text.lines());
+    let is_message = |before: &str| before.contains(" panicked at ") && before.ends_with(':');
+    let picked = text.lines().zip(before).filter(|(line, before)| {
+        (rule(line) || is_message(before)) && says_something(line) && line.len() < 1000
+    });
+    let picked = picked.map(|(line, _)| line);
     for line in picked.filter(|line| stated_exit_code(line).is_none()) {
         push_new(&mut lines, clipped(line.trim()));
     }
-    let surplus = lines.len().saturating_sub(KEPT);
-    lines.drain(..surplus);
+    while lines.len() > KEPT {
+        let pointer = lines.iter().position(|line| rules::points_elsewhere(line));
+        lines.remove(pointer.unwrap_or(0));
+    }
     lines
 }
 

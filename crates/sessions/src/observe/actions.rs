@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::references::{FileLines, Lines, Target, command_of, targets};
 use crate::transcript::{
-    FileAction, Message, Role, ShellCommand, ToolCall, file_operations, is_failed_read,
-    is_failed_result, shell_commands, stated_exit_code,
+    FileAction, Message, Role, ToolCall, file_operations, is_failed_read, is_failed_result,
+    may_change_any_file, stated_exit_code,
 };
 use base::text::one_line;
 
@@ -83,7 +83,6 @@ impl SessionActions {
         self.order += 1;
         let command = command_of(&call.function.arguments);
         let looked_at = targets(call);
-        let commands = command.as_deref().map(shell_commands).unwrap_or_default();
         let operations = file_operations(call).into_iter();
         let changing = operations.filter(|operation| operation.action != FileAction::Read);
         let changed: Vec<String> = changing.map(|one| one.path).collect();
@@ -93,11 +92,7 @@ impl SessionActions {
         if is_shell || !is_failed_result(result) {
             self.change(turn, changed);
         }
-        if is_agent(call)
-            || command
-                .as_deref()
-                .is_some_and(|text| may_change_anything(text, &commands))
-        {
+        if may_change_any_file(call) {
             self.any_change.push(self.order);
         }
         for target in looked_at {
@@ -221,50 +216,6 @@ pub(super) fn results_after(messages: &[Message], at: usize) -> HashMap<&str, &M
 
 fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Sub-agents change files unseen.
-fn is_agent(call: &ToolCall) -> bool {
-    matches!(
-        call.function.name.to_lowercase().as_str(),
-        "task" | "agent" | "spawn_agent"
-    )
-}
-
-/// Whether a command line may change files that it does not name: a version control system, a formatter, a script that
-/// writes. A re-read after it is not counted.
-fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
-    commands.iter().any(|command| {
-        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            ["git", rest @ ..] => rest.iter().any(|word| {
-                matches!(
-                    *word,
-                    "checkout"
-                        | "switch"
-                        | "restore"
-                        | "stash"
-                        | "pull"
-                        | "merge"
-                        | "rebase"
-                        | "reset"
-                        | "apply"
-                        | "cherry-pick"
-                        | "revert"
-                        | "am"
-                )
-            }),
-            ["patch" | "gofmt" | "black" | "rustfmt", ..] => true,
-            ["python" | "python3" | "node" | "perl" | "ruby", ..] => {
-                ["write", "'w'", "\"w\"", "-i", "-pi"]
-                    .iter()
-                    .any(|mark| text.contains(mark))
-            }
-            words => words
-                .iter()
-                .any(|word| matches!(*word, "fmt" | "format" | "--write" | "--fix")),
-        }
-    })
 }
 
 /// Lines of an error that identify it.

@@ -12,6 +12,22 @@ lazy_patterns! {
 
     FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
 
+    OF_CALL = pattern(
+        r"(?i)\b(?:patch|hunks?|diff|edit(?:s|ing)?|operation|tool|user|verification|request|approval|writ(?:e|ing)|changes?|replac(?:e|ement|ing)|appl(?:y|ying)|old_str(?:ing)?|(?:search|target) (?:block|text|string)|string to replace|snippet|command|execution)\b",
+    );
+
+    NOT_DONE = pattern(
+        r"(?i)\b(?:fail(?:ed|s|ure)?|rejected|denied|declined|aborted|cancell?ed|refused|interrupted|disallowed|invalid|unable|cannot|can't|could not|couldn't|not (?:allow(?:ed)?|permitted|applied|found|approved?|unique|executed|performed|made)|no (?:changes?|edits?|replacements?) (?:was|were|made)|(?:does not|doesn't|did not|didn't) (?:want|match|apply|approve|exist|allow)|error)\b",
+    );
+
+    DONE_AFTER_ALL = pattern(r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|without|none)\b");
+
+    NAMED_ERROR = pattern(r"^\w*(?:Error|Exception): ");
+
+    REFUSED = pattern(
+        r"(?i)^(?:error: )?[\[(]?(?:(?:the )?user (?:has )?(?:denied|declined|rejected|refused|did not allow|didn't allow|does not want|doesn't want)|.{0,40}\b(?:denied|declined|rejected|refused) by (?:the )?user|(?:denied|declined|rejected)\W*$)",
+    );
+
     JSON_ERROR = pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#);
 }
 
@@ -37,6 +53,27 @@ pub fn is_failed_result(result: &str) -> bool {
     is_marked(&head_of(result)) || recorded_exit_code(result).is_some_and(|code| code != 0)
 }
 
+/// Whether a result says that the person did not allow its call: then nothing was done at all.
+pub fn is_refused_by_user(result: &str) -> bool {
+    let head = head_of(result);
+    REFUSED.is_match(head.lines().next().unwrap_or_default())
+}
+
+/// Whether the first clause of a result says that an edit, a tool or an operation failed or was not allowed. Code and
+/// documents begin with a mark or a heading.
+fn says_not_done(head: &str) -> bool {
+    const LONGEST: usize = 120;
+    let line = head.lines().next().unwrap_or_default();
+    let line = line.trim_start_matches(['[', '(']);
+    let end = line.find(['.', ':', ';']).unwrap_or(line.len());
+    let clause = line.get(..end).unwrap_or(line);
+    clause.len() <= LONGEST
+        && clause.starts_with(char::is_alphabetic)
+        && OF_CALL.is_match(clause)
+        && NOT_DONE.is_match(clause)
+        && !DONE_AFTER_ALL.is_match(clause)
+}
+
 /// Whether the head of a result is marked as an error, or is that of a JSON object that names one.
 fn is_marked(head: &str) -> bool {
     const MARKS: [&str; 7] = [
@@ -48,7 +85,10 @@ fn is_marked(head: &str) -> bool {
         NO_RESULT,
         CLEARED_RESULT,
     ];
-    MARKS.iter().any(|mark| head.starts_with(mark)) || JSON_ERROR.is_match(head)
+    MARKS.iter().any(|mark| head.starts_with(mark))
+        || JSON_ERROR.is_match(head)
+        || NAMED_ERROR.is_match(head)
+        || says_not_done(head)
 }
 
 /// Whether the result of reading a file says that it could not be read. One that the harness cleared was read. A file may
@@ -188,6 +228,38 @@ mod tests {
         ] {
             assert_eq!(recorded_exit_code(result), None, "{result}");
         }
+    }
+
+    #[test]
+    fn what_was_not_done_is_told_from_what_was() {
+        for result in [
+            "apply_patch verification failed: no such lines",
+            "patch rejected: it writes outside of the project",
+            "Invalid patch: bad",
+            "aborted by user after 3.2s",
+            "The user denied this operation.",
+            "[Operation Cancelled] Reason: not allowed",
+            "Failed to edit, 0 occurrences found",
+            "The old_string was not found in the file.",
+            "No replacement was performed, it did not appear",
+            "McpError: timeout",
+        ] {
+            assert!(is_failed_result(result), "{result}");
+        }
+        for result in [
+            "The edit was applied successfully.",
+            "Patch applied with 0 rejected hunks",
+            "//! Edits that failed.",
+            "def test_failed_edit():\n    pass",
+            "# A rejected patch",
+            "14 passed",
+        ] {
+            assert!(!is_failed_result(result), "{result}");
+        }
+        for result in ["The user declined this command.", "Error: declined"] {
+            assert!(is_refused_by_user(result), "{result}");
+        }
+        assert!(!is_refused_by_user("Permission denied (publickey)"));
     }
 
     #[test]

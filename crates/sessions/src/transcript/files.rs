@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::operation::{FileAction, FileOperation};
-use super::shell::shell_operations;
+use super::shell::{may_change_unnamed_files, shell_operations};
 use base::message::ToolCall;
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
@@ -25,7 +25,7 @@ pub fn is_file_path_key(key: &str) -> bool {
 
 /// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
 pub fn is_same_file(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim_start_matches("./"), b.trim_start_matches("./"));
+    let [a, b] = [a, b].map(|path| path.trim_start_matches("./").trim_start_matches("../"));
     let (long, short) = if a.len() > b.len() { (a, b) } else { (b, a) };
     let short = short.strip_prefix('~').unwrap_or(short);
     let is_end = |short: &str| {
@@ -221,15 +221,69 @@ fn commands_in(arguments: &Map<String, Value>) -> Vec<String> {
 }
 
 /// A command line: a text, or a list of words. `["bash", "-lc", "cargo test"]` is the command `cargo test`.
-pub(crate) fn command_in(value: &Value) -> Option<String> {
+pub fn command_in(value: &Value) -> Option<String> {
     let Value::Array(items) = value else {
-        return value.as_str().map(str::to_owned);
+        return value
+            .as_str()
+            .map(|text| command_of_shell(text).unwrap_or_else(|| text.to_owned()));
     };
     let words: Vec<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
     match words.as_slice() {
-        [_, "-lc" | "-c", command] => Some((*command).to_owned()),
+        [shell, option, command] if is_shell_with(shell, option) => Some((*command).to_owned()),
         words => Some(words.join(" ")),
     }
+}
+
+/// Whether a program is a shell, and the option tells it to run the command line that follows.
+fn is_shell_with(program: &str, option: &str) -> bool {
+    const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "dash", "ksh", "fish"];
+    let name = program.rsplit('/').next().unwrap_or(program);
+    SHELLS.contains(&name) && option.starts_with('-') && option.ends_with('c')
+}
+
+/// The command line that a shell is told to run: `make` of `/bin/bash -lc 'make'`.
+fn command_of_shell(text: &str) -> Option<String> {
+    let (shell, rest) = text.trim().split_once(' ')?;
+    let (option, rest) = rest.trim_start().split_once(' ')?;
+    is_shell_with(shell, option)
+        .then(|| unquoted(rest.trim()))
+        .flatten()
+}
+
+/// A single word of a shell without its quotes; `None` if the text is more than one.
+fn unquoted(text: &str) -> Option<String> {
+    let mut word = String::new();
+    let mut quote = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (Some('"'), '\\') => {
+                let next = chars.next()?;
+                if !matches!(next, '"' | '\\' | '$' | '`') {
+                    word.push('\\');
+                }
+                word.push(next);
+            }
+            (None, '\\') => word.push(chars.next()?),
+            (None, c) if c.is_whitespace() || matches!(c, ';' | '&' | '|' | '<' | '>') => {
+                return None;
+            }
+            (_, c) => word.push(c),
+        }
+    }
+    quote.is_none().then_some(word)
+}
+
+/// Whether a call may change files that it does not name: a sub-agent changes them unseen, and so do some commands.
+pub(crate) fn may_change_any_file(call: &ToolCall) -> bool {
+    let name = call.function.name.to_lowercase();
+    let arguments = serde_json::from_str(&call.function.arguments).unwrap_or_default();
+    matches!(name.as_str(), "task" | "agent" | "spawn_agent")
+        || commands_in(&arguments)
+            .iter()
+            .any(|command| may_change_unnamed_files(command))
 }
 
 /// The values of `cmd` and `command` in code.
@@ -329,6 +383,28 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn the_command_line_of_a_shell_is_read_from_a_list_and_from_a_text() {
+        let of = |value: Value| command_in(&value).unwrap_or_default();
+        for (given, command) in [
+            (r#"/bin/bash -lc 'cat a.rs'"#, "cat a.rs"),
+            (
+                r#"sh -c "echo \"x\" > \$HOME/a.md""#,
+                r#"echo "x" > $HOME/a.md"#,
+            ),
+            (r#"zsh -lc 'echo '"'"'x'"'"''"#, "echo 'x'"),
+            ("bash -lc make", "make"),
+            ("/usr/bin/zsh -ic 'a\nb'", "a\nb"),
+            ("bash -c 'a' && rm b.rs", "bash -c 'a' && rm b.rs"),
+            ("bash script.sh", "bash script.sh"),
+            ("python -c 'x'", "python -c 'x'"),
+        ] {
+            assert_eq!(of(Value::from(given)), command, "{given}");
+        }
+        assert_eq!(of(serde_json::json!(["zsh", "-lc", "make"])), "make");
+    }
+
     #[test]
     fn one_file_has_a_short_and_a_rooted_path() {
         assert!(is_same_file("/r/src/a.rs", "src/a.rs") && !is_same_file("/r/a.rs", "a.rs"));

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::exit_code::{is_failed_result, names_no_file};
-use super::files::{file_operation, file_operations, is_same_file};
+use super::exit_code::{is_failed_result, is_refused_by_user, names_no_file};
+use super::files::{file_operation, file_operations, is_same_file, may_change_any_file};
 use super::operation::{FileAction, FileOperation};
 use base::message::{Message, Role, ToolCall};
 
@@ -35,12 +35,17 @@ pub struct FileRecord {
 pub struct FileLedger {
     /// The files.
     pub files: Vec<FileRecord>,
+    /// The folder that all rooted paths are in: a bare name is that of a file directly in it.
+    folder: String,
 }
 
 impl FileLedger {
     /// Reads the calls of `messages` from the first to the last.
     pub fn from_messages(messages: &[Message]) -> FileLedger {
-        let mut ledger = FileLedger::default();
+        let mut ledger = FileLedger {
+            folder: common_folder(messages),
+            ..FileLedger::default()
+        };
         let results: HashMap<&str, &str> = messages
             .iter()
             .filter_map(|one| Some((one.tool_call_id.as_deref()?, one.content.as_str())))
@@ -60,6 +65,13 @@ impl FileLedger {
                 // An edit that was refused did not happen; a command may have changed files before it failed.
                 let is_refused = is_failed_result(result) || is_missing;
                 let is_tool = file_operation(call).is_some() || !is_shell(call);
+                if is_refused_by_user(result) {
+                    continue;
+                }
+                if may_change_any_file(call) {
+                    let known = ledger.files.iter_mut();
+                    known.for_each(|file| file.uncertain = true);
+                }
                 for operation in operations.iter().filter(|_| !(is_refused && is_tool)) {
                     let said = is_said_to_be_new(result).filter(|_| is_tool);
                     let is_new = said.or_else(|| {
@@ -71,9 +83,36 @@ impl FileLedger {
         }
         for file in &mut ledger.files {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-            file.uncertain = unclear.iter().any(|arguments| arguments.contains(name));
+            file.uncertain |= unclear.iter().any(|arguments| arguments.contains(name));
         }
+        ledger.doubt_namesakes();
         ledger
+    }
+
+    /// Doubts that a rooted file outside the folder was only read where a bare name, which may be its own, was changed.
+    fn doubt_namesakes(&mut self) {
+        let changed = self
+            .files
+            .iter()
+            .filter(|file| (file.created || file.modified) && !file.path.contains(['/', '\\']));
+        let changed: Vec<String> = changed.map(|file| file.path.clone()).collect();
+        for file in &mut self.files {
+            let name = file.path.rsplit(['/', '\\']).next().unwrap_or(&file.path);
+            let is_rooted = file.path.starts_with(['/', '~']) || file.path.contains('\\');
+            let is_elsewhere = self.folder.is_empty() || !file.path.starts_with(&self.folder);
+            file.uncertain |= is_rooted && is_elsewhere && changed.iter().any(|bare| bare == name);
+        }
+    }
+
+    /// Whether two paths name one file of this session.
+    fn is_same(&self, a: &str, b: &str) -> bool {
+        let rooted = |path: &str| match path.trim_start_matches("./") {
+            bare if !bare.contains('/') && !self.folder.is_empty() => {
+                format!("{}/{bare}", self.folder)
+            }
+            path => path.to_owned(),
+        };
+        is_same_file(a, b) || is_same_file(&rooted(a), &rooted(b))
     }
 
     fn add(&mut self, operation: &FileOperation, is_new: Option<bool>, message: usize) {
@@ -96,8 +135,8 @@ impl FileLedger {
             });
         }
         let is_read = operation.action == FileAction::Read;
-        let of_path = |file: &&mut FileRecord| is_same_file(&file.path, &operation.path);
-        let changed = self.files.iter_mut().find(of_path);
+        let known = self.place_of(&operation.path);
+        let changed = known.and_then(|at| self.files.get_mut(at));
         let changed = changed.filter(|file| is_read && (file.created || file.modified));
         if let Some(file) = changed.filter(|file| !file.deleted) {
             file.read = true;
@@ -106,7 +145,8 @@ impl FileLedger {
         let known = self.take(&operation.path);
         let is_known = known.as_ref().is_some_and(|file| !file.deleted);
         let mut file = known.unwrap_or_default();
-        if file.path.len() < operation.path.len() {
+        let is_bare = !file.path.is_empty() && !file.path.contains('/');
+        if file.path.len() < operation.path.len() && !is_bare {
             file.path.clone_from(&operation.path);
         }
         match operation.action {
@@ -127,12 +167,42 @@ impl FileLedger {
 
     /// Takes out the file of this path.
     fn take(&mut self, path: &str) -> Option<FileRecord> {
-        let at = self
-            .files
-            .iter()
-            .position(|file| is_same_file(&file.path, path))?;
+        let at = self.place_of(path)?;
         Some(self.files.remove(at))
     }
+
+    fn place_of(&self, path: &str) -> Option<usize> {
+        let mut files = self.files.iter();
+        files.position(|file| self.is_same(&file.path, path))
+    }
+}
+
+/// The folder that all rooted paths of a session are in, but for those of the system; empty if there is none.
+fn common_folder(messages: &[Message]) -> String {
+    const OF_SYSTEM: [&str; 7] = [
+        "/tmp/",
+        "/var/",
+        "/usr/",
+        "/etc/",
+        "/dev/",
+        "/proc/",
+        "/private/",
+    ];
+    let calls = messages.iter().flat_map(|message| &message.tool_calls);
+    let operations = calls.flat_map(file_operations);
+    let paths = operations.map(|operation| operation.path);
+    let own = |path: &String| {
+        path.starts_with('/') && !OF_SYSTEM.iter().any(|root| path.starts_with(root))
+    };
+    let folders = paths
+        .filter(own)
+        .filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned()));
+    let common = folders.reduce(|a, b| {
+        let parts = a.split('/').zip(b.split('/'));
+        let parts: Vec<&str> = parts.take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+        parts.join("/")
+    });
+    common.unwrap_or_default()
 }
 
 /// Whether a call runs a command line.
@@ -235,6 +305,54 @@ mod tests {
         assert!(
             ledger.files[0].may_be_new,
             "it was listed before, perhaps by a search"
+        );
+    }
+
+    #[test]
+    fn what_was_read_before_a_call_that_may_change_any_file_is_uncertain() {
+        let read = |path: &str| ("read", json!({ "path": path }), "x");
+        let run = |line: &str, result| ("bash", json!({ "command": line }), result);
+        let denied = "The user denied this operation.";
+        let ledger = session(&[
+            read("a.rs"),
+            run("cargo fmt", denied),
+            run("rm b.rs", denied),
+        ]);
+        assert!(!ledger.files[0].uncertain && ledger.files.len() == 1);
+        let ledger = session(&[read("a.rs"), run("cargo fmt", ""), read("b.rs")]);
+        let states: Vec<bool> = ledger.files.iter().map(|file| file.uncertain).collect();
+        assert_eq!(states, [true, false]);
+    }
+
+    #[test]
+    fn a_bare_name_is_that_of_the_file_in_the_folder_of_the_work() {
+        let read = |path: &str| ("read", json!({ "path": path }), "x");
+        let edit = |path: &str| ("edit", json!({ "path": path }), "ok");
+        let ledger = session(&[
+            edit("README.md"),
+            read("/r/app/README.md"),
+            read("../app/README.md"),
+            read("/r/app/docs/README.md"),
+            read(r"C:\app\README.md"),
+        ]);
+        let files = ledger.files.iter();
+        let states: Vec<(&str, bool, bool)> = files
+            .map(|file| {
+                (
+                    file.path.as_str(),
+                    file.modified || file.created,
+                    file.uncertain,
+                )
+            })
+            .collect();
+        assert_eq!(
+            states,
+            [
+                ("README.md", true, false),
+                ("/r/app/docs/README.md", false, false),
+                (r"C:\app\README.md", false, true)
+            ],
+            "where the folder is another, nobody can say"
         );
     }
 

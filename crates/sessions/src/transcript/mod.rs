@@ -19,10 +19,11 @@ pub use base::tokens::{count_tokens, estimate_tokens};
 pub use conventions::{numeral, value_of_numeral};
 pub(crate) use exit_code::is_failed_read;
 pub use exit_code::{
-    CLEARED_RESULT, NO_RESULT, is_failed_result, recorded_exit_code, stated_exit_code,
+    CLEARED_RESULT, NO_RESULT, is_failed_result, is_refused_by_user, recorded_exit_code,
+    stated_exit_code,
 };
-pub(crate) use files::command_in;
-pub use files::{file_operation, file_operations, is_file_path_key, is_same_file};
+pub(crate) use files::may_change_any_file;
+pub use files::{command_in, file_operation, file_operations, is_file_path_key, is_same_file};
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
     points_at_shares, render, tool_schemas,
@@ -30,5 +31,5 @@ pub use fixture::{
 pub use fold::{MappedFold, fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
 pub use operation::{FileAction, FileOperation, without_lines};
-pub use shell::{ShellCommand, shell_commands, shell_operations};
+pub use shell::{ShellCommand, may_change_unnamed_files, shell_commands, shell_operations};
 pub use typography::TypographyRules;

@@ -31,7 +31,7 @@ impl FileOperation {
     pub fn new(action: FileAction, path: &str) -> FileOperation {
         FileOperation {
             action,
-            path: without_lines(path).to_owned(),
+            path: without_lines(path.strip_prefix("file://").unwrap_or(path)).to_owned(),
             renamed_from: None,
         }
     }

@@ -25,6 +25,20 @@ pub struct ShellCommand {
 }
 
 impl ShellCommand {
+    /// Whether it may change files that it does not name. `line` is the whole command line, with what it passes on.
+    fn may_change_unnamed(&self, line: &str) -> bool {
+        const PREFIXES: [&str; 9] = [
+            "sudo", "time", "env", "nohup", "do", "then", "else", "!", "{",
+        ];
+        let words = self.words.iter().map(String::as_str);
+        let words: Vec<&str> = words
+            .skip_while(|word| PREFIXES.contains(word) || is_setting(word))
+            .collect();
+        words.split_first().is_some_and(|(program, rest)| {
+            changes_unnamed(program.rsplit('/').next().unwrap_or(program), rest, line)
+        })
+    }
+
     /// Its evident file operations, in order.
     pub fn operations(&self) -> Vec<FileOperation> {
         if let Some((from, to)) =
@@ -63,6 +77,130 @@ pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
         });
     }
     commands
+}
+
+/// Whether a command line may change files that it does not name: by a version control system, a patch, a formatter, a
+/// removed folder, a script that writes.
+pub fn may_change_unnamed_files(line: &str) -> bool {
+    let commands = shell_commands(line);
+    commands
+        .iter()
+        .any(|command| command.may_change_unnamed(line))
+}
+
+fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
+    const CHECKS: [&str; 5] = ["--check", "--dry-run", "--diff", "-l", "-n"];
+    let has = |marks: &[&str]| rest.iter().any(|word| marks.contains(word));
+    let has_short = |letter: char| {
+        let mut options = rest.iter().filter(|word| !word.starts_with("--"));
+        options.any(|word| word.starts_with('-') && word.contains(letter))
+    };
+    let is_wide = |word: &&str| word.contains(['*', '?', '$', '{', '`']);
+    let names_folder = || {
+        let mut operands = rest.iter().filter(|word| !word.starts_with('-'));
+        operands.any(|word| !word.rsplit('/').next().unwrap_or(word).contains('.'))
+    };
+    match program {
+        "git" => changes_work_tree(rest),
+        "rm" => {
+            has_short('r')
+                || has_short('R')
+                || has(&["--recursive"])
+                || rest.iter().any(|word| is_wide(&word))
+        }
+        "mv" | "cp" => names_folder() || rest.iter().any(|word| is_wide(&word)),
+        "sed" => (has_short('i') || has(&["--in-place"])) && rest.iter().any(|word| is_wide(&word)),
+        "find" => {
+            has(&["-delete"])
+                || after(rest, &["-exec", "-execdir", "-ok"])
+                    .is_some_and(|run| runs_changing(run, line))
+        }
+        "xargs" | "parallel" => {
+            let run = rest.iter().position(|word| {
+                !word.starts_with('-') && !word.starts_with(|c: char| c.is_ascii_digit())
+            });
+            run.and_then(|at| rest.get(at..))
+                .is_some_and(|run| runs_changing(run, line))
+        }
+        "bash" | "sh" | "zsh" => after(rest, &["-c", "-lc"])
+            .and_then(|run| run.first())
+            .is_some_and(|run| may_change_unnamed_files(run)),
+        "perl" | "ruby" if has_short('i') => true,
+        "python" | "python3" | "node" | "perl" | "ruby" => {
+            ["write", "'w'", "\"w\""]
+                .iter()
+                .any(|mark| line.contains(mark))
+                || runs_formatter(rest)
+        }
+        _ if has(&CHECKS) => false,
+        "patch" | "gofmt" | "goimports" | "black" | "rustfmt" | "isort" | "autopep8" | "yapf"
+        | "autoflake" | "shfmt" | "pyupgrade" | "dos2unix" | "pre-commit" | "rsync" | "unzip"
+        | "jscodeshift" | "2to3" => true,
+        "grep" | "rg" | "ag" | "ack" | "echo" | "man" | "cat" | "ls" => false,
+        _ => {
+            has(&["--write", "--fix", "--in-place", "--inplace"])
+                || runs_formatter(rest) && is_runner(program)
+                || rest
+                    .iter()
+                    .find(|word| !word.starts_with('-'))
+                    .is_some_and(|word| matches!(*word, "fmt" | "format"))
+        }
+    }
+}
+
+/// The words after the first of these marks.
+fn after<'w>(words: &'w [&'w str], marks: &[&str]) -> Option<&'w [&'w str]> {
+    let at = words.iter().position(|word| marks.contains(word))?;
+    words.get(at + 1..)
+}
+
+/// Whether a command that another one runs on the files that it finds changes them.
+fn runs_changing(run: &[&str], line: &str) -> bool {
+    let Some((program, rest)) = run.split_first() else {
+        return false;
+    };
+    let rest: Vec<&str> = rest.iter().copied().chain(["{}"]).collect();
+    changes_unnamed(program, &rest, line)
+}
+
+fn changes_work_tree(rest: &[&str]) -> bool {
+    let (subcommand, next) = match rest {
+        ["-C" | "-c", _, rest @ ..] => return changes_work_tree(rest),
+        [option, rest @ ..] if option.starts_with('-') => return changes_work_tree(rest),
+        [subcommand, rest @ ..] => (subcommand, rest.first()),
+        [] => return false,
+    };
+    match *subcommand {
+        "checkout" | "switch" => {
+            !next.is_some_and(|next| matches!(*next, "-b" | "-B" | "-c" | "-C"))
+        }
+        "stash" => !next.is_some_and(|next| matches!(*next, "list" | "show")),
+        "rm" => rest.iter().any(|word| word.starts_with("-r")),
+        "restore" | "pull" | "merge" | "rebase" | "reset" | "apply" | "cherry-pick" | "revert"
+        | "am" | "clean" | "mv" => true,
+        _ => false,
+    }
+}
+
+/// Whether a program runs tasks that have names.
+fn is_runner(program: &str) -> bool {
+    const RUNNERS: [&str; 22] = [
+        "make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "npx", "bunx", "cargo", "go",
+        "deno", "mix", "dotnet", "uv", "uvx", "poetry", "tox", "nox", "gradlew", "mvn",
+    ];
+    RUNNERS.contains(&program)
+}
+
+/// Whether the name of a task or of a module has a word of rewriting in it.
+fn runs_formatter(rest: &[&str]) -> bool {
+    const WORDS: [&str; 12] = [
+        "fmt", "format", "prettier", "black", "isort", "fix", "autofix", "write", "codegen",
+        "generate", "gen", "migrate",
+    ];
+    let mut parts = rest
+        .iter()
+        .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()));
+    parts.any(|part| WORDS.contains(&part))
 }
 
 fn is_rooted(path: &str) -> bool {
@@ -413,6 +551,43 @@ mod tests {
         );
         let piped: Vec<bool> = commands.iter().map(|command| command.is_piped).collect();
         assert_eq!(piped, [false, true, false, false, true]);
+    }
+
+    #[test]
+    fn commands_that_may_change_what_they_do_not_name_are_told() {
+        for line in [
+            "rm -rf src",
+            "git apply fix.patch",
+            "git -C sub checkout main",
+            "patch -p1 < fix.patch",
+            "find . -name '*.py' -exec sed -i s/a/b/ {} +",
+            "grep -rl old src | xargs sed -i s/old/new/",
+            "for f in *.py; do sed -i s/a/b/ $f; done",
+            "cargo fmt",
+            "make fmt",
+            "npm run lint:fix",
+            "npx prettier --write src",
+            "ruff format .",
+            "bash -c 'cargo fmt'",
+            "perl -pi -e s/a/b/ lib/*.pm",
+            "mv src lib",
+        ] {
+            assert!(may_change_unnamed_files(line), "{line}");
+        }
+        for line in [
+            "rm a.rs",
+            "git checkout -b fix",
+            "git stash list",
+            "find . -name '*.py' -exec grep -n x {} +",
+            "grep -rn format src",
+            "cargo fmt --check",
+            "cargo test",
+            "ls src | xargs wc -l",
+            "mv a.rs b.rs",
+            "docker ps --format x",
+        ] {
+            assert!(!may_change_unnamed_files(line), "{line}");
+        }
     }
 
     proptest! {
