@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, bytes};
 
-use super::edit::last_bytes;
+use super::edit::{joined_ranges, last_bytes};
 use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, words};
 use super::rules::{POSITIONS, ascii, compiled};
 use super::separators::{cut_value, trimmed, value_after, value_at};
@@ -217,9 +217,14 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
 
 fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(hints) = &*HINTS else { return };
+    // A password that is known may have such a word in it.
+    let known = found.iter().filter(|one| !one.is_doubtful);
+    let known = joined_ranges(known.map(|one| one.range.clone()).collect(), 0);
     let mut end_of_last = 0;
     for hit in hints.find_iter(text) {
-        if hit.start() < end_of_last {
+        let last = known.partition_point(|one| one.start <= hit.start());
+        let last = last.checked_sub(1).and_then(|at| known.get(at));
+        if hit.start() < end_of_last || last.is_some_and(|one| one.contains(&hit.start())) {
             continue;
         }
         let key = identifier(text, hit.range());
@@ -228,7 +233,15 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
             continue;
         };
         if let Some((range, notation)) = value_after(text, &key, class) {
-            let range = trimmed(text, range);
+            let mut range = trimmed(text, range);
+            // The user of a URL may be called so: `https://x-access-token:X@host`.
+            let is_in_url = text
+                .get(..key.start)
+                .is_some_and(|before| before.ends_with("://"));
+            let host = text.get(range.clone()).and_then(|value| value.find('@'));
+            if let Some(host) = host.filter(|_| is_in_url) {
+                range.end = range.start + host;
+            }
             let Some(inside) = text.get(range.clone()) else {
                 continue;
             };
@@ -498,6 +511,23 @@ mod tests {
             "salt = os.urandom(16); image: salt-minion-3006.9",
         ] {
             assert_eq!(passwords(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_password_stays() {
+        let value = ["S3cret", "Pw9"].concat();
+        for text in [
+            format!("mysql -uroot -p{value} shop < dump.sql"),
+            format!("git clone https://x-access-token:{value}@git.example.com/a/b.git"),
+            format!("https://my-token:{value}@git.example.com"),
+        ] {
+            let found = passwords(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert!(
+                !values.is_empty() && values.iter().all(|found| *found == value),
+                "{text}: {values:?}"
+            );
         }
     }
 
