@@ -268,19 +268,23 @@ pub fn economics(
 ) -> Economics {
     logs.sort_by(|a, b| (&a.file, &a.session).cmp(&(&b.file, &b.session)));
     let mut seen: HashSet<u64> = HashSet::new();
+    let mut counted: Vec<Vec<u64>> = Vec::new();
     let mut found = Economics::default();
     for mut log in logs {
         let identities: Vec<u64> = log.steps.iter().map(identity).collect();
         let copied = identities.iter().take_while(|one| seen.contains(one));
         let copied = copied.count();
         log.skip(copied);
-        seen.extend(identities);
+        seen.extend(&identities);
         if copied > 0 && log.steps.is_empty() {
             continue;
         }
         match log.bill(price_of) {
             Ok((bill, rewrites)) => {
-                found.sessions += 1;
+                // A log that goes on with the whole of an earlier one is the same session.
+                let goes_on = counted.iter().any(|one| identities.starts_with(one));
+                found.sessions += usize::from(!goes_on);
+                counted.push(identities);
                 found.bill += bill;
                 found.rewrites.extend(rewrites);
                 found.partial_output |= log.is_output_partial;
