@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Conversation, RepairKind};
 use super::format::Format;
 use super::scrub::{ScrubReport, ScrubSettings, Suspicion, audit, record_scrubbing, scrub};
-use super::source::plain_name;
+use super::source::{LONGEST_NAME, plain_name};
 use crate::transcript::{
     Fixture, Message, RecordedContext, Role, ends_of_spans, is_boundary, points_at_shares,
 };
@@ -182,7 +182,9 @@ pub fn unique_name(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String
     let mut unique = name.to_owned();
     let mut number = 2_u64;
     while is_taken(&unique) {
-        unique = format!("{name}-{number}");
+        let suffix = format!("-{number}");
+        let room = LONGEST_NAME.saturating_sub(suffix.len());
+        unique = name.chars().take(room).chain(suffix.chars()).collect();
         number += 1;
     }
     unique

@@ -6,8 +6,7 @@
 use serde_json::{Value, json};
 
 use super::content::{
-    arguments, first_at, is_true, list_of, number_at, plain_text, result_text, str_at, str_of,
-    text_of,
+    arguments, first_at, id_at, is_true, list_of, plain_text, result_text, str_at, str_of, text_of,
 };
 use super::conversation::DropReason;
 use super::draft::{CallResult, ConversationDraft};
@@ -188,10 +187,7 @@ fn calls_in(list: Option<&Value>, draft: &mut ConversationDraft) -> Vec<ToolCall
 
 /// A call of any dialect.
 pub(super) fn call_of(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
-    let id = match first_at(call, &CALL_IDS) {
-        "" => draft.new_id(),
-        id => id.to_owned(),
-    };
+    let id = id_at(call, &CALL_IDS).unwrap_or_else(|| draft.new_id());
     let name = match first_at(call, &NAMES) {
         "" => "unknown",
         name => name,
@@ -216,26 +212,56 @@ pub(super) fn result_of(result: &Value, draft: &mut ConversationDraft) -> CallRe
         let separator = if text.is_empty() { "" } else { "\n" };
         text = format!("{text}{separator}Error: {error}");
     }
+    let state = str_of(result, "status");
+    if text.is_empty() && NOT_DONE.contains(&state) {
+        state.clone_into(&mut text);
+    }
     CallResult {
-        id: first_at(result, &RESULT_IDS).to_owned(),
+        id: id_at(result, &RESULT_IDS).unwrap_or_default(),
         name: first_at(result, &NAMES).to_owned(),
         text: result_text(text, has_failed(result)),
     }
 }
 
-/// Whether a result is marked as that of a failed call.
-fn has_failed(result: &Value) -> bool {
-    is_true(result, "is_error")
+/// The states of a call that was not carried out.
+const NOT_DONE: [&str; 11] = [
+    "error",
+    "errored",
+    "failed",
+    "failure",
+    "cancelled",
+    "canceled",
+    "declined",
+    "denied",
+    "rejected",
+    "aborted",
+    "interrupted",
+];
+
+/// Whether a result, or the object that it holds, is marked as that of a call that failed or was not allowed.
+pub(super) fn has_failed(result: &Value) -> bool {
+    let is_named = match result.get("error") {
+        Some(Value::Bool(is_error)) => *is_error,
+        Some(error) => !is_void(error),
+        None => false,
+    };
+    let state = str_of(result, "status").to_ascii_lowercase();
+    let code = result.get("exit_code").and_then(Value::as_i64);
+    let held = ["response", "output", "result"].map(|key| result.get(key));
+    is_named
+        || is_true(result, "is_error")
         || is_true(result, "isError")
         || result.get("success").and_then(Value::as_bool) == Some(false)
-        || matches!(str_of(result, "status"), "error" | "failed")
-        || number_at(result, "/exit_code").is_some_and(|code| code > 0)
+        || NOT_DONE.contains(&state.as_str())
+        || code.is_some_and(|code| code != 0)
+        || held.into_iter().flatten().any(has_failed)
 }
 
 /// The text of a result, wherever it stands in it.
 pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String {
-    const KEYS: [&str; 9] = [
+    const KEYS: [&str; 10] = [
         "content",
+        "content_items",
         "parts",
         "output",
         "aggregated_output",

@@ -43,6 +43,16 @@ pub(super) fn first_at<'a>(value: &'a Value, pointers: &[&str]) -> &'a str {
         .unwrap_or("")
 }
 
+/// The first id at these JSON pointers: a text that is not empty, or a number.
+pub(super) fn id_at(value: &Value, pointers: &[&str]) -> Option<String> {
+    let mut found = pointers.iter().filter_map(|pointer| value.pointer(pointer));
+    found.find_map(|id| match id {
+        Value::String(text) => non_empty(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
 /// The whole number at a JSON pointer.
 pub(super) fn number_at(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer)?.as_u64()

@@ -216,6 +216,7 @@ const OF_LIST: &[(Marks, Format)] = &[
         |item| has(item, "source") && (has(item, "action") || has(item, "observation")),
         Format::OpenHands,
     ),
+    (is_gemini_stream, Format::Gemini),
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
     (is_span, Format::OpenTelemetry),
@@ -315,7 +316,13 @@ fn is_pi_message(record: &Value) -> bool {
 fn is_gemini_stream(record: &Value) -> bool {
     let is_call = str_of(record, "type") == "tool_use" && has(record, "tool_name");
     let is_text = str_of(record, "type") == "message" && has(record, "delta");
-    is_call || is_text || str_of(record, "type") == "tool_result" && has(record, "tool_id")
+    let is_frame = match str_of(record, "type") {
+        "init" => has(record, "session_id") && has(record, "model"),
+        "result" => has(record, "status") && !has(record, "subtype"),
+        "tool_result" => has(record, "tool_id"),
+        _ => false,
+    };
+    is_call || is_text || is_frame
 }
 
 /// A trajectory as Hermes exports it.

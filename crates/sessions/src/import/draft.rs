@@ -13,6 +13,7 @@ use super::conversation::{
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
 use super::scrub::joined_ranges;
+use super::text_results::is_placeholder;
 use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
@@ -45,6 +46,8 @@ pub(super) struct ConversationDraft {
     open: OpenCalls,
     /// The ids of all calls so far.
     called: HashSet<String>,
+    /// Those that were answered: such an id that comes again is that of another call.
+    answered: HashSet<String>,
     /// The system texts so far, without what differs from turn to turn.
     prompts: HashSet<u64>,
     /// How many ids were made for calls.
@@ -183,26 +186,36 @@ impl ConversationDraft {
         if message.content.trim().is_empty() && calls.is_empty() {
             return self.count(DropReason::Empty);
         }
-        self.called.extend(calls.iter().map(|call| call.id.clone()));
+        calls.iter().for_each(|call| self.note_call(&call.id));
         self.open = OpenCalls::from_calls(&calls);
         message.tool_calls = calls;
         self.made.messages.push(message);
     }
 
+    fn note_call(&mut self, id: &str) {
+        self.called.insert(id.to_owned());
+        self.answered.remove(id);
+    }
+
     /// Adds a call to the reply before it, or as a reply of its own; false if the call is known already.
     pub(super) fn add_call(&mut self, call: ToolCall) -> bool {
-        if self.called.contains(&call.id) {
+        if self.called.contains(&call.id) && !self.answered.contains(&call.id) {
             return false;
         }
+        self.begin_call(call);
+        true
+    }
+
+    /// Adds a call that begins here, whatever its id.
+    pub(super) fn begin_call(&mut self, call: ToolCall) {
         match self.last_reply() {
             Some(reply) => {
                 reply.tool_calls.push(call.clone());
-                self.called.insert(call.id.clone());
+                self.note_call(&call.id);
                 self.open.add(&call);
             }
             None => self.add_reply("", vec![call]),
         }
-        true
     }
 
     /// Adds a piece of text to the reply before it, or as a reply of its own.
@@ -282,8 +295,9 @@ impl ConversationDraft {
             }
             message.content.push_str(text);
         }
-        self.called.extend(calls.iter().map(|call| call.id.clone()));
+        let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
         message.tool_calls.extend(calls);
+        ids.iter().for_each(|id| self.note_call(id));
     }
 
     /// Whether the message called `key` has said something.
@@ -294,6 +308,7 @@ impl ConversationDraft {
     /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
         self.open.answer(id);
+        self.answered.insert(id.to_owned());
         let mut text = text.into();
         if is_placeholder(&text) {
             *self
@@ -547,39 +562,6 @@ pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item
             stem.to_owned()
         }
     })
-}
-
-/// What harnesses write in the place of a result that they took out of the context.
-fn is_placeholder(text: &str) -> bool {
-    const STARTS: [&str; 8] = [
-        "[Old tool result content cleared",
-        "[Compacted history content evicted",
-        "[Old tool output cleared",
-        "[Tool result evicted",
-        "[Tool output cleared",
-        "[tool result cleared",
-        "[tool output evicted",
-        "<persisted-output-evicted",
-    ];
-    const WORDS: [&str; 6] = [
-        "evicted",
-        "cleared",
-        "pruned",
-        "compacted",
-        "omitted",
-        "trimmed",
-    ];
-    const SUBJECTS: [&str; 5] = ["result", "output", "history", "content", "context"];
-    const LONGEST: usize = 120;
-    let text = text.trim();
-    let text = text.strip_prefix("Error: ").unwrap_or(text);
-    let is_note = text.len() <= LONGEST && text.starts_with('[') && text.ends_with(']');
-    let lower = text.to_lowercase();
-    STARTS.iter().any(|start| text.starts_with(start))
-        || is_note
-            && !text.contains('\n')
-            && WORDS.iter().any(|word| lower.contains(word))
-            && SUBJECTS.iter().any(|word| lower.contains(word))
 }
 
 /// What tells a system prompt from another: its words without numbers, as a prompt that is sent again has another date.

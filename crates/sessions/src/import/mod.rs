@@ -120,6 +120,7 @@ pub fn read_session(
     let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let mut reader = BufReader::with_capacity(1 << 20, opened);
     let head = read_head(path, &mut reader)?;
+    refuse_container(path, &head)?;
     let text = String::from_utf8_lossy(&head).into_owned();
     let shape = shape_of(path, &text);
     let may_be_session = match shape {

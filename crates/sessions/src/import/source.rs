@@ -264,7 +264,10 @@ pub(super) fn stem_of(file: &Path) -> String {
     plain_name(stem)
 }
 
-/// `text` in letters, digits, `-` and `_`; never empty.
+/// The most characters of a name in a project.
+pub(super) const LONGEST_NAME: usize = 64;
+
+/// `text` in letters, digits, `-` and `_`, as a name in a project; never empty.
 pub(super) fn plain_name(text: &str) -> String {
     let mapped: String = text
         .chars()
@@ -275,9 +278,9 @@ pub(super) fn plain_name(text: &str) -> String {
                 '-'
             }
         })
-        .take(80)
+        .take(LONGEST_NAME)
         .collect();
-    let trimmed = mapped.trim_matches('-');
+    let trimmed = mapped.trim_start_matches(['-', '_']).trim_end_matches('-');
     if trimmed.is_empty() {
         "log".to_owned()
     } else {

@@ -332,3 +332,148 @@ fn what_is_mostly_unknown_or_lacks_its_results_is_refused_with_the_format_that_r
     std::fs::remove_dir_all(&folder).expect("it is removed");
     assert!(error.contains("claude-code"), "{error}");
 }
+
+#[test]
+fn a_result_says_that_its_call_was_not_carried_out_whatever_state_the_log_gives_it() {
+    let checkpoint = r#"[{"role": "user", "parts": [{"text": "fix"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "replace", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "replace", "response": {"error": "no such text"}}}]}]"#;
+    let session = r#"{"sessionId": "s", "projectHash": "p", "messages": [{"id": "m", "type": "gemini", "content": "", "toolCalls": [
+        {"id": "c", "name": "replace", "args": {}, "status": "cancelled",
+         "result": [{"functionResponse": {"response": {"output": "no such text"}}}]}]}]}"#;
+    let qwen = r#"{"uuid": "a", "sessionId": "s", "type": "user", "message": {"role": "user", "parts": [{"text": "fix"}]}}
+        {"uuid": "b", "sessionId": "s", "type": "assistant", "message": {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "edit", "args": {}}}]}}
+        {"uuid": "c", "sessionId": "s", "type": "tool_result", "message": {"role": "user", "parts": [{"functionResponse": {"id": "c", "name": "edit", "response": {"output": "no such text"}}}]}, "toolCallResult": {"callId": "c", "status": "declined"}}"#;
+    let codex = r#"{"type": "item.completed", "item": {"id": "c", "type": "command_execution", "command": "rm a", "aggregated_output": "no such text", "exit_code": -1, "status": "declined"}}"#;
+    for (name, log) in [
+        ("checkpoint.json", checkpoint),
+        ("session.json", session),
+        ("qwen.jsonl", qwen),
+        ("codex.jsonl", codex),
+    ] {
+        let text = read(name, log, None);
+        assert!(text.contains("Error: no such text"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn an_id_is_that_of_another_call_once_it_was_answered_and_it_may_be_a_number() {
+    let item =
+        |text: &str| format!(r#"{{"type": "item.completed", "item": {{"id": "i0", {text}}}}}"#);
+    let ran = |command: &str| {
+        item(&format!(
+            r#""type": "command_execution", "command": "{command}", "aggregated_output": "of {command}", "exit_code": 0"#
+        ))
+    };
+    let log = [
+        ran("one"),
+        r#"{"type": "turn.started"}"#.to_owned(),
+        ran("two"),
+    ]
+    .join("\n");
+    let text = read("codex.jsonl", &log, None);
+    assert!(text.contains("of one") && text.contains("of two"), "{text}");
+
+    let call = |id: usize| {
+        format!(r#"{{"id": {id}, "function": {{"name": "run", "arguments": "{{}}"}}}}"#)
+    };
+    let log = format!(
+        r#"[{{"role": "user", "content": "go"}}, {{"role": "assistant", "content": null, "tool_calls": [{}, {}]}},
+            {{"role": "tool", "tool_call_id": 2, "content": "of the second"}},
+            {{"role": "tool", "tool_call_id": 1, "content": "of the first"}}]"#,
+        call(1),
+        call(2)
+    );
+    let text = read("openai.json", &log, None);
+    assert!(
+        text.contains("tool 1: \"of the first\"") && text.contains("tool 2: \"of the second\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn items_of_codex_that_only_began_or_are_unknown_or_old_are_not_lost_without_a_word() {
+    let item =
+        |event: &str, text: &str| format!(r#"{{"type": "item.{event}", "item": {{{text}}}}}"#);
+    let log = [
+        item(
+            "completed",
+            r#""id": "a", "item_type": "command_execution", "command": "pytest", "aggregated_output": "1 failed", "exit_code": 1"#,
+        ),
+        item(
+            "completed",
+            r#""id": "b", "item_type": "assistant_message", "text": "Repaired.""#,
+        ),
+        item("completed", r#""id": "c", "type": "hologram""#),
+        item(
+            "completed",
+            r#""id": "d", "type": "reasoning", "text": "hm""#,
+        ),
+        item(
+            "started",
+            r#""id": "e", "type": "command_execution", "command": "sleep 9", "status": "in_progress""#,
+        ),
+    ];
+    let text = read("codex.jsonl", &log.join("\n"), None);
+    for part in [
+        "pytest",
+        "1 failed",
+        "Repaired.",
+        "sleep 9",
+        "no result",
+        "unknown record kind `item.completed hologram`",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn what_an_environment_answers_is_kept_in_every_shape_and_is_not_the_persons_words() {
+    let log = |observation: &str| {
+        format!(
+            r#"{{"schema_version": "ATIF-v1.7", "steps": [{{"source": "user", "message": "go"}},
+                {{"source": "agent", "message": "ok", "observation": {observation}}}]}}"#
+        )
+    };
+    for observation in [
+        r#"{"content": "1 failed"}"#,
+        r#"{"result": {"content": "1 failed"}}"#,
+        r#"{"results": ["1 failed"]}"#,
+        r#"{"results": [{"stdout": "1 failed"}]}"#,
+        r#""1 failed""#,
+    ] {
+        let text = read("atif.json", &log(observation), None);
+        assert!(
+            text.contains("user: \"[observation]") && text.contains("1 failed"),
+            "{observation}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_stream_of_gemini_without_calls_and_a_resumed_task_of_cline_are_read() {
+    let stream = r#"{"type": "init", "session_id": "s", "model": "gemini-3-pro"}
+        {"type": "message", "role": "user", "content": "hi"}
+        {"type": "message", "role": "assistant", "content": "ho"}
+        {"type": "result", "status": "success"}"#;
+    let text = read("stream.jsonl", stream, None);
+    assert!(
+        text.contains("gemini-3-pro") || !text.contains("unknown"),
+        "{text}"
+    );
+    let list = format!("[{}]", stream.replace('\n', ","));
+    assert!(read("stream.json", &list, None).contains("assistant: \"ho\""));
+
+    let call = r#"{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "attempt_completion", "input": {}}]}"#;
+    let cline = format!(
+        r#"[{{"role": "user", "content": "<task>\nbuild\n</task>"}}, {call},
+        {{"role": "user", "content": "[attempt_completion] Result:\nThe user has provided feedback.\n<feedback>\nuse port 9100\n</feedback>"}},
+        {{"role": "assistant", "content": "ok"}},
+        {{"role": "user", "content": "[TASK RESUMPTION] It was interrupted.\n<user_message>\ngo on\n</user_message>"}}]"#
+    );
+    let text = read("cline.json", &cline, Some(Format::Anthropic));
+    assert!(
+        text.contains("user: \"use port 9100\"") && text.contains("user: \"go on\""),
+        "{text}"
+    );
+}

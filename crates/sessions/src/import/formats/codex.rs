@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::blocks::{CALL_IDS, call_of, output_of};
+use super::super::blocks::{CALL_IDS, call_of, has_failed, output_of};
 use super::super::content::{
-    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, time_of,
-    tokens_at, usage_of,
+    arguments, content_of, id_at, list_of, non_empty, number_at, result_text, str_at, str_of,
+    time_of, tokens_at, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -176,8 +176,8 @@ impl CodexItems {
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 self.flush(draft);
-                let output = output_of(item, draft);
-                draft.add_result(str_of(item, "call_id"), output);
+                let output = result_text(output_of(item, draft), has_failed(item));
+                draft.add_result(&id_at(item, &CALL_IDS).unwrap_or_default(), output);
             }
             "agent_message" => {
                 self.flush(draft);
@@ -224,7 +224,7 @@ impl CodexItems {
     }
 
     fn add_call(&mut self, item: &Value, name: &str, arguments: String) {
-        let id = first_at(item, &CALL_IDS);
+        let id = id_at(item, &CALL_IDS).unwrap_or_default();
         self.calls.push(ToolCall::new(id, name, arguments));
     }
 

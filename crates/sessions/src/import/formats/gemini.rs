@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::super::blocks::{call_of, message_blocks, output_of, read_message};
+use super::super::blocks::{call_of, has_failed, message_blocks, output_of, read_message};
 use super::super::content::{content_of, list_of, result_text, str_of, time_of, usage_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -186,7 +186,10 @@ fn result_of_call(call: &Value, draft: &mut ConversationDraft) -> Option<String>
         None if parts.is_empty() => return None,
         _ => parts.join("\n"),
     };
-    Some(result_text(text, str_of(call, "status") == "error"))
+    let responses = list_of(call, "result").iter();
+    let mut responses = responses.filter_map(|part| part.get("functionResponse"));
+    let is_error = has_failed(call) || responses.any(has_failed);
+    Some(result_text(text, is_error))
 }
 
 /// Reads an entry of a checkpoint.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::blocks::{call_of, output_of, read_message, result_of};
 use super::super::content::{
-    first_at, list_of, non_empty, number_at, str_at, str_of, time_of, usage_of,
+    first_at, id_at, list_of, non_empty, number_at, str_at, str_of, time_of, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::{CallResult, ConversationDraft};
@@ -186,7 +186,7 @@ pub(super) const GEMINI_STREAM: Table = Table {
 
 /// `codex exec --json`: items of which each is a call with its result, a text, or reasoning.
 pub(super) const CODEX_EXEC: Table = Table {
-    kind: &["/type", "/item/type"],
+    kind: &["/type", "/item/type", "/item/item_type"],
     model: &[],
     usage: &["/usage"],
     side: &[],
@@ -195,36 +195,63 @@ pub(super) const CODEX_EXEC: Table = Table {
             "item.completed agent_message",
             Says(Role::Assistant, &["/item/text"]),
         ),
+        (
+            "item.completed assistant_message",
+            Says(Role::Assistant, &["/item/text"]),
+        ),
+        ("item.started command_execution", Hook(started)),
+        ("item.started file_change", Hook(started)),
+        ("item.started mcp_tool_call", Hook(started)),
         ("item.completed command_execution", Hook(executed)),
-        ("item.completed file_change", Hook(files_changed)),
+        ("item.completed file_change", Hook(executed)),
         ("item.completed mcp_tool_call", Hook(executed)),
-        ("item.completed *", Noise),
-        ("item.*", Noise),
+        ("item.completed dynamic_tool_call", Hook(executed)),
+        ("item.completed reasoning", Noise),
+        ("item.completed todo_list", Noise),
+        ("item.completed web_search", Noise),
+        ("item.completed error", Noise),
+        ("item.started*", Noise),
+        ("item.updated*", Noise),
         ("thread.*", Noise),
         ("turn.*", Noise),
         ("error", Noise),
     ],
 };
 
+/// A call that begins: one that was interrupted is never completed.
+fn started(record: &Value, draft: &mut ConversationDraft) {
+    draft.begin_call(call_of_item(record.get("item").unwrap_or(&Value::Null)));
+}
+
+/// A call that has ended. It is told at its beginning, too, but not by all versions.
 fn executed(record: &Value, draft: &mut ConversationDraft) {
     let item = record.get("item").unwrap_or(&Value::Null);
-    let (name, arguments) = match str_of(item, "type") {
+    let call = call_of_item(item);
+    let is_change = call.function.name == "apply_patch";
+    let id = call.id.clone();
+    draft.add_call(call);
+    let mut result = result_of(item, draft);
+    if is_change && result.text.is_empty() {
+        "Success. The files were changed.".clone_into(&mut result.text);
+    }
+    result.id = id;
+    draft.add_call_result(result);
+}
+
+/// The call of an item. That of a change of files names them and has no text, so the call names them as a patch does.
+fn call_of_item(item: &Value) -> ToolCall {
+    let (name, arguments) = match first_at(item, &["/type", "/item_type"]) {
         "command_execution" => ("shell", json!({ "command": str_of(item, "command") })),
+        "file_change" => ("apply_patch", json!({ "input": patch_of(item) })),
         _ => (
             str_of(item, "tool"),
             item.get("arguments").cloned().unwrap_or_else(|| json!({})),
         ),
     };
-    let id = str_of(item, "id").to_owned();
-    draft.add_call(ToolCall::new(id.as_str(), name, arguments.to_string()));
-    let mut result = result_of(item, draft);
-    result.id = id;
-    draft.add_call_result(result);
+    ToolCall::new(str_of(item, "id"), name, arguments.to_string())
 }
 
-/// A change of files. Its item names them and has no text, so the call names them as a patch does.
-fn files_changed(record: &Value, draft: &mut ConversationDraft) {
-    let item = record.get("item").unwrap_or(&Value::Null);
+fn patch_of(item: &Value) -> String {
     let lines = list_of(item, "changes").iter().map(|change| {
         let head = match str_of(change, "kind") {
             "add" => "Add",
@@ -233,19 +260,8 @@ fn files_changed(record: &Value, draft: &mut ConversationDraft) {
         };
         format!("*** {head} File: {}\n", str_of(change, "path"))
     });
-    let patch = format!(
-        "*** Begin Patch\n{}*** End Patch",
-        lines.collect::<String>()
-    );
-    let id = str_of(item, "id").to_owned();
-    let arguments = json!({ "input": patch }).to_string();
-    draft.add_call(ToolCall::new(id.as_str(), "apply_patch", arguments));
-    let text = if str_of(item, "status") == "failed" {
-        "Error: the patch was not applied"
-    } else {
-        "Success. The files were changed."
-    };
-    draft.add_result(&id, text);
+    let files: String = lines.collect();
+    format!("*** Begin Patch\n{files}*** End Patch")
 }
 
 /// Qwen Code: envelopes as Claude Code writes them, around messages as Gemini's API has them.
@@ -258,7 +274,7 @@ pub(super) const QWEN_CODE: Table = Table {
         ("user", Message("/message", "user")),
         ("user *", Message("/message", "user")),
         ("assistant", Message("/message", "model")),
-        ("tool_result", Message("/message", "user")),
+        ("tool_result", Hook(qwen_result)),
         (
             "system chat_compression",
             Compaction(
@@ -270,6 +286,17 @@ pub(super) const QWEN_CODE: Table = Table {
         ("system*", Noise),
     ],
 };
+
+/// The state of the call stands beside the message with its result.
+fn qwen_result(record: &Value, draft: &mut ConversationDraft) {
+    let mut message = record.get("message").cloned().unwrap_or(Value::Null);
+    let state = record.pointer("/toolCallResult/status");
+    let response = message.pointer_mut("/parts/0/functionResponse");
+    if let (Some(state), Some(Value::Object(response))) = (state, response) {
+        response.insert("status".to_owned(), state.clone());
+    }
+    read_message(&message, "user", draft);
+}
 
 /// Cursor's agent: `--output-format stream-json`, where a call is a record of its own and again with its result.
 pub(super) const CURSOR: Table = Table {
@@ -357,6 +384,6 @@ fn kimi_text(record: &Value, draft: &mut ConversationDraft) {
 fn kimi_result(record: &Value, draft: &mut ConversationDraft) {
     let payload = record.pointer("/message/payload").unwrap_or(&Value::Null);
     let mut result = result_of(payload.get("return_value").unwrap_or(payload), draft);
-    result.id = first_at(payload, &["/tool_call_id", "/id"]).to_owned();
+    result.id = id_at(payload, &["/tool_call_id", "/id"]).unwrap_or_default();
     draft.add_call_result(result);
 }

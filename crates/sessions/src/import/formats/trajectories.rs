@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::blocks;
 use super::super::blocks::{Speaker, add_blocks, message_blocks, result_of};
 use super::super::content::{
-    content_of, first_at, is_true, list_at, list_of, str_at, str_of, text_of, time_of, usage_of,
+    content_of, first_at, is_true, list_of, str_at, str_of, text_of, time_of, usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -264,7 +264,7 @@ fn read_atif_document(document: &Value, name: String) -> ConversationDraft {
 }
 
 fn read_atif_step(step: &Value, draft: &mut ConversationDraft) {
-    let results = list_at(step, "/observation/results");
+    let results = observed(step);
     let source = str_of(step, "source");
     let Some(speaker) = Speaker::of(source) else {
         return draft.count_unknown(format!("step of `{source}`"));
@@ -281,17 +281,34 @@ fn read_atif_step(step: &Value, draft: &mut ConversationDraft) {
     for result in results {
         read_result(result, draft);
     }
-    let whole = step.get("observation").filter(|whole| !whole.is_object());
-    if let Some(whole) = whole {
-        let text = text_of(whole, draft);
-        add_answer(text, draft);
+}
+
+/// What the environment answered: a list of results, a single one, or its text.
+fn observed(step: &Value) -> Vec<&Value> {
+    let Some(observation) = step.get("observation").filter(|one| !one.is_null()) else {
+        return Vec::new();
+    };
+    let inner = ["results", "result"]
+        .iter()
+        .find_map(|key| observation.get(*key));
+    match inner {
+        Some(Value::Array(results)) => results.iter().collect(),
+        Some(result) => vec![result],
+        None => vec![observation],
     }
 }
 
 /// A result without the id of a call belongs to the oldest call that waits. Agents without calls get the state of their
-/// terminal as a message.
+/// terminal as a message, which is not the person's.
 fn read_result(result: &Value, draft: &mut ConversationDraft) {
+    if !result.is_object() {
+        let text = text_of(result, draft);
+        return add_answer(text, draft);
+    }
     let found = result_of(result, draft);
+    if found.text.is_empty() && result.get("content").is_none() {
+        return add_answer(result.to_string(), draft);
+    }
     if draft.has_called(&found.id) {
         draft.add_call_result(found);
     } else {
@@ -299,10 +316,13 @@ fn read_result(result: &Value, draft: &mut ConversationDraft) {
     }
 }
 
+/// The line before what the environment answered to an agent that makes no calls.
+const OBSERVATION_HEAD: &str = "[observation]";
+
 fn add_answer(text: String, draft: &mut ConversationDraft) {
     if draft.waiting() > 0 {
         draft.add_next_result(text);
-    } else {
-        draft.say(Role::User, text);
+    } else if !text.trim().is_empty() {
+        draft.say(Role::User, format!("{OBSERVATION_HEAD}\n{text}"));
     }
 }
