@@ -111,7 +111,7 @@ pub(super) fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
 pub(super) fn is_placeholder(text: &str) -> bool {
     const LONGEST: usize = 300;
     const BRACKETS: [(char, char); 3] = [('[', ']'), ('(', ')'), ('<', '>')];
-    const GIVERS: [&str; 5] = ["tool", "environment", "observation", "function", "history"];
+    const GIVERS: [&str; 5] = ["tool", "environment", "observation", "function", "context"];
     let text = text.trim();
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     if let Some(tag) = tag_around(text)
@@ -129,7 +129,9 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         Some(_) => tells_of_removal(&words) || words.len() == 1 && is_removal(&words.concat()),
         None => {
             let is_line = !text.contains('\n');
-            let of_tool = words.iter().any(|word| GIVERS.contains(&word.as_str()));
+            let of_tool = words
+                .iter()
+                .any(|word| GIVERS.contains(&word.as_str()) || word.contains("工具"));
             is_line && of_tool && tells_of_removal(&words)
         }
     }
@@ -171,11 +173,16 @@ fn is_removal(word: &str) -> bool {
             | "deleted"
             | "collapsed"
             | "snipped"
-    )
+            | "snip"
+            | "hidden"
+            | "longer"
+    ) || ["清除", "移除", "省略", "截断"]
+        .iter()
+        .any(|part| word.contains(part))
 }
 
 fn tells_of_removal(words: &[String]) -> bool {
-    const HELD: [&str; 9] = [
+    const HELD: [&str; 11] = [
         "result",
         "results",
         "output",
@@ -185,9 +192,14 @@ fn tells_of_removal(words: &[String]) -> bool {
         "context",
         "observation",
         "response",
+        "lines",
+        "image",
     ];
-    words.iter().any(|word| is_removal(word))
-        && words.iter().any(|word| HELD.contains(&word.as_str()))
+    let is_held = |word: &String| {
+        let mut parts = ["结果", "输出", "内容"].iter();
+        HELD.contains(&word.as_str()) || parts.any(|part| word.contains(part))
+    };
+    words.iter().any(|word| is_removal(word)) && words.iter().any(is_held)
 }
 
 #[cfg(test)]
@@ -205,6 +217,9 @@ mod tests {
             "Error: [result removed]",
             "[elided]",
             "<STRIPPED>",
+            "[... 300 lines omitted ...]",
+            "[tool call result no longer available]",
+            "[旧的工具结果内容已清除]",
         ] {
             assert!(is_placeholder(note), "{note}");
         }
@@ -216,6 +231,7 @@ mod tests {
             "[\"removed\", \"result\"]",
             "<p>removed</p>\n<p>content</p>",
             "The cache was cleared.",
+            "Removed stale history files.",
             "content\nremoved by the tool",
         ] {
             assert!(!is_placeholder(result), "{result}");

@@ -13,11 +13,11 @@ lazy_patterns! {
     FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
 
     OF_CALL = pattern(
-        r"(?i)\b(?:patch|hunks?|diff|edit(?:s|ing)?|operation|tool|user|verification|request|approval|writ(?:e|ing)|changes?|replac(?:e|ement|ing)|appl(?:y|ying)|old_str(?:ing)?|(?:search|target) (?:block|text|string)|string to replace|snippet|command|execution)\b",
+        r"(?i)\b(?:patch|hunks?|diff|edit(?:s|ing)?|operation|tool|user|verification|request|approval|writ(?:e|ing)|changes?|replac(?:e|ement|ing)|appl(?:y|ying)|old_str(?:ing)?|(?:search|target) (?:block|text|string)|string to replace|snippet|command|execution|mcp)\b|用户|工具|操作|编辑|补丁",
     );
 
     NOT_DONE = pattern(
-        r"(?i)\b(?:fail(?:ed|s|ure)?|rejected|denied|declined|aborted|cancell?ed|refused|interrupted|disallowed|invalid|unable|cannot|can't|could not|couldn't|not (?:allow(?:ed)?|permitted|applied|found|approved?|unique|executed|performed|made)|no (?:changes?|edits?|replacements?) (?:was|were|made)|(?:does not|doesn't|did not|didn't) (?:want|match|apply|approve|exist|allow)|error)\b",
+        r"(?i)\b(?:fail(?:ed|s|ure)?|rejected|denied|declined|aborted|cancell?ed|refused|interrupted|disallowed|invalid|unable|cannot|can't|blocked|no match\w*|multiple (?:matches|occurrences)|could not|couldn't|not (?:allow(?:ed)?|permitted|applied|found|approved?|unique|executed|performed|made)|no (?:changes?|edits?|replacements?) (?:was|were|made)|(?:does not|doesn't|did not|didn't) (?:want|match|apply|approve|exist|allow)|error)\b|拒绝|取消|失败|中止",
     );
 
     DONE_AFTER_ALL = pattern(r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|without|none)\b");
@@ -65,7 +65,7 @@ fn says_not_done(head: &str) -> bool {
     const LONGEST: usize = 120;
     let line = head.lines().next().unwrap_or_default();
     let line = line.trim_start_matches(['[', '(']);
-    let end = line.find(['.', ':', ';']).unwrap_or(line.len());
+    let end = line.find(['.', ':', ';', '。', '：']).unwrap_or(line.len());
     let clause = line.get(..end).unwrap_or(line);
     clause.len() <= LONGEST
         && clause.starts_with(char::is_alphabetic)
@@ -243,6 +243,8 @@ mod tests {
             "The old_string was not found in the file.",
             "No replacement was performed, it did not appear",
             "McpError: timeout",
+            "The write was blocked by a policy",
+            "工具调用被用户拒绝。",
         ] {
             assert!(is_failed_result(result), "{result}");
         }

@@ -172,6 +172,20 @@ impl ParsedFixture {
     /// # Errors
     /// All faults of structure: broken JSON, unpaired or repeated tool calls, points out of range.
     pub fn read(text: &str) -> Result<ParsedFixture, Vec<Fault>> {
+        // A list would be taken for the fields in their order.
+        if let Some(at) = text
+            .find(|c: char| !c.is_whitespace())
+            .filter(|at| text.get(*at..).is_some_and(|rest| rest.starts_with('[')))
+        {
+            let help =
+                "a list of messages is a log: `compeval fixture import` makes a fixture of it";
+            let help = format!("{}; {help}", shape());
+            return Err(vec![Fault::at(
+                at..at + 1,
+                "expected an object, found a list",
+                help,
+            )]);
+        }
         let outline: FixtureOutline<'_> =
             serde_json::from_str(text).map_err(|e| vec![json_fault(text, 0, &e)])?;
         let places: Vec<_> = outline
@@ -513,6 +527,18 @@ mod tests {
             fault.message
         );
         assert_eq!(text[..fault.place.start].matches('\n').count(), 2);
+    }
+
+    #[test]
+    fn a_list_of_messages_is_told_to_be_a_log() {
+        let fault = &ParsedFixture::read(" [{\"role\": \"user\"}]").expect_err("a fault")[0];
+        assert_eq!(fault.message, "expected an object, found a list");
+        assert!(
+            fault
+                .help
+                .as_ref()
+                .is_some_and(|help| help.contains("fixture import"))
+        );
     }
 
     #[test]

@@ -89,63 +89,99 @@ pub fn may_change_unnamed_files(line: &str) -> bool {
 }
 
 fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
-    const CHECKS: [&str; 5] = ["--check", "--dry-run", "--diff", "-l", "-n"];
-    let has = |marks: &[&str]| rest.iter().any(|word| marks.contains(word));
-    let has_short = |letter: char| {
-        let mut options = rest.iter().filter(|word| !word.starts_with("--"));
-        options.any(|word| word.starts_with('-') && word.contains(letter))
-    };
-    let is_wide = |word: &&str| word.contains(['*', '?', '$', '{', '`']);
-    let names_folder = || {
-        let mut operands = rest.iter().filter(|word| !word.starts_with('-'));
-        operands.any(|word| !word.rsplit('/').next().unwrap_or(word).contains('.'))
-    };
+    let is_wide = rest
+        .iter()
+        .any(|word| word.contains(['*', '?', '$', '{', '`']));
     match program {
         "git" => changes_work_tree(rest),
-        "rm" => {
-            has_short('r')
-                || has_short('R')
-                || has(&["--recursive"])
-                || rest.iter().any(|word| is_wide(&word))
-        }
-        "mv" | "cp" => names_folder() || rest.iter().any(|word| is_wide(&word)),
-        "sed" => (has_short('i') || has(&["--in-place"])) && rest.iter().any(|word| is_wide(&word)),
+        "rm" => is_wide || has_option(rest, &['r', 'R']) || has(rest, &["--recursive"]),
+        "mv" | "cp" => is_wide || names_folder(rest),
+        "sed" => is_wide && (has_option(rest, &['i']) || has(rest, &["--in-place"])),
+        "truncate" | "ed" | "ex" | "sd" => is_wide,
         "find" => {
-            has(&["-delete"])
-                || after(rest, &["-exec", "-execdir", "-ok"])
-                    .is_some_and(|run| runs_changing(run, line))
+            has(rest, &["-delete"])
+                || runs_changing(after(rest, &["-exec", "-execdir", "-ok"]), line)
         }
         "xargs" | "parallel" => {
-            let run = rest.iter().position(|word| {
-                !word.starts_with('-') && !word.starts_with(|c: char| c.is_ascii_digit())
-            });
-            run.and_then(|at| rest.get(at..))
-                .is_some_and(|run| runs_changing(run, line))
+            let is_option = |word: &&str| {
+                word.starts_with(|c: char| matches!(c, '-' | '{') || c.is_ascii_digit())
+            };
+            let run = rest.iter().position(|word| !is_option(word));
+            runs_changing(run.and_then(|at| rest.get(at..)), line)
         }
-        "bash" | "sh" | "zsh" => after(rest, &["-c", "-lc"])
-            .and_then(|run| run.first())
-            .is_some_and(|run| may_change_unnamed_files(run)),
-        "perl" | "ruby" if has_short('i') => true,
+        "bash" | "sh" | "zsh" => {
+            let run = after(rest, &["-c", "-lc"]).and_then(|run| run.first());
+            run.is_some_and(|run| may_change_unnamed_files(run)) || runs_formatter(rest)
+        }
+        "perl" | "ruby" if has_option(rest, &['i']) => true,
         "python" | "python3" | "node" | "perl" | "ruby" => {
-            ["write", "'w'", "\"w\""]
-                .iter()
-                .any(|mark| line.contains(mark))
-                || runs_formatter(rest)
+            let mut marks = ["write", "'w'", "\"w\""].iter();
+            marks.any(|mark| line.contains(mark)) || runs_formatter(rest)
         }
-        _ if has(&CHECKS) => false,
-        "patch" | "gofmt" | "goimports" | "black" | "rustfmt" | "isort" | "autopep8" | "yapf"
-        | "autoflake" | "shfmt" | "pyupgrade" | "dos2unix" | "pre-commit" | "rsync" | "unzip"
-        | "jscodeshift" | "2to3" => true,
-        "grep" | "rg" | "ag" | "ack" | "echo" | "man" | "cat" | "ls" => false,
-        _ => {
-            has(&["--write", "--fix", "--in-place", "--inplace"])
-                || runs_formatter(rest) && is_runner(program)
-                || rest
-                    .iter()
-                    .find(|word| !word.starts_with('-'))
-                    .is_some_and(|word| matches!(*word, "fmt" | "format"))
-        }
+        "tar" => rest
+            .first()
+            .is_some_and(|mode| !mode.starts_with("--") && mode.contains('x')),
+        "awk" | "gawk" => has(rest, &["inplace"]),
+        "svn" | "hg" => has(
+            rest,
+            &["update", "up", "merge", "revert", "patch", "import"],
+        ),
+        _ => rewrites(program, rest),
     }
+}
+
+/// Whether a program, or the task that it runs, rewrites the files that it finds.
+fn rewrites(program: &str, rest: &[&str]) -> bool {
+    const READERS: [&str; 8] = ["grep", "rg", "ag", "ack", "echo", "man", "cat", "ls"];
+    const REWRITERS: [&str; 17] = [
+        "patch",
+        "gofmt",
+        "goimports",
+        "rustfmt",
+        "isort",
+        "autopep8",
+        "yapf",
+        "autoflake",
+        "shfmt",
+        "pyupgrade",
+        "dos2unix",
+        "rsync",
+        "unzip",
+        "jscodeshift",
+        "rubocop",
+        "swiftformat",
+        "fastmod",
+    ];
+    if has(rest, &["--check", "--dry-run", "--diff", "-l", "-n"]) || READERS.contains(&program) {
+        return false;
+    }
+    let subcommand = rest.iter().find(|word| !word.starts_with('-'));
+    REWRITERS.contains(&program)
+        || program == "pre-commit"
+        || runs_formatter(&[program])
+        || has(
+            rest,
+            &["--write", "--fix", "--in-place", "--inplace", "--apply"],
+        )
+        || subcommand.is_some_and(|word| matches!(*word, "fmt" | "format"))
+        || is_runner(program) && runs_formatter(rest)
+}
+
+fn has(words: &[&str], marks: &[&str]) -> bool {
+    words.iter().any(|word| marks.contains(word))
+}
+
+/// Whether one of these letters is among the short options.
+fn has_option(words: &[&str], letters: &[char]) -> bool {
+    let mut options = words
+        .iter()
+        .filter(|word| word.starts_with('-') && !word.starts_with("--"));
+    options.any(|word| word.contains(letters))
+}
+
+fn names_folder(words: &[&str]) -> bool {
+    let mut operands = words.iter().filter(|word| !word.starts_with('-'));
+    operands.any(|word| !word.rsplit('/').next().unwrap_or(word).contains('.'))
 }
 
 /// The words after the first of these marks.
@@ -155,8 +191,8 @@ fn after<'w>(words: &'w [&'w str], marks: &[&str]) -> Option<&'w [&'w str]> {
 }
 
 /// Whether a command that another one runs on the files that it finds changes them.
-fn runs_changing(run: &[&str], line: &str) -> bool {
-    let Some((program, rest)) = run.split_first() else {
+fn runs_changing(run: Option<&[&str]>, line: &str) -> bool {
+    let Some((program, rest)) = run.and_then(<[_]>::split_first) else {
         return false;
     };
     let rest: Vec<&str> = rest.iter().copied().chain(["{}"]).collect();
@@ -571,6 +607,9 @@ mod tests {
             "bash -c 'cargo fmt'",
             "perl -pi -e s/a/b/ lib/*.pm",
             "mv src lib",
+            "clang-format -i src/*.c",
+            "./scripts/format.sh",
+            "tar xzf new.tgz",
         ] {
             assert!(may_change_unnamed_files(line), "{line}");
         }
