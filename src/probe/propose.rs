@@ -9,6 +9,7 @@ use super::generate::{ProbeCandidate, candidate};
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use base::locale::Locale;
 use lexical::notes::SessionOutline;
+use lexical::notes::rules::points_elsewhere;
 use sessions::transcript::{FileLedger, FileRecord};
 
 /// The most files that one question asks for.
@@ -42,7 +43,8 @@ fn failures(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = Pr
         .rev()
         .filter(|(command, _)| is_whole_command(command))
         .filter_map(move |(command, lines)| {
-            let line = lines.last().filter(|line| {
+            let mut lines = lines.iter().rev();
+            let line = lines.find(|line| !points_elsewhere(line)).filter(|line| {
                 line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';'])
             })?;
             let question = locale.pick(
@@ -584,6 +586,30 @@ mod tests {
         assert_eq!(
             asked,
             commands.map(|command| format!("With which exact error message did `{command}` fail?"))
+        );
+    }
+
+    #[test]
+    fn the_exact_error_is_the_message_and_not_what_points_to_it() {
+        let panic = "Exit code 101\nthread 'main' panicked at src/main.rs:4:5:\nindex out of bounds: the len is 3";
+        let npm = "Exit code 1\nnpm ERR! code ENOENT\nnpm ERR! errno -2\nnpm ERR! Missing script: \"bild\"\n\
+                   npm ERR! A complete log of this run can be found in:\nnpm ERR!     /root/.npm/_logs/x-debug-0.log";
+        let jest = "Exit code 1\nFAIL src/a.test.ts\n\nTests: 1 failed, 3 passed, 4 total";
+        let span = [
+            ran("a", "cargo run", panic),
+            ran("b", "npm run bild", npm),
+            ran("c", "npx jest", jest),
+        ];
+        let outline = SessionOutline::from_messages(&span.concat());
+        let facts: Vec<String> = failures(&outline, Locale::En)
+            .flat_map(|candidate| candidate.expected_facts)
+            .collect();
+        assert_eq!(
+            facts,
+            [
+                "npm ERR! Missing script: \"bild\"",
+                "index out of bounds: the len is 3"
+            ]
         );
     }
 

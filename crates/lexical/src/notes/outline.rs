@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{SessionNotes, rules};
+use super::SessionNotes;
 use sessions::transcript::{FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user};
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
@@ -103,9 +103,6 @@ fn message_in(line: &str) -> Option<&str> {
     let line = line.trim();
     let bare = line.strip_prefix("Error: ").unwrap_or(line);
     let bare = bare.strip_prefix("E  ").unwrap_or(bare).trim_start();
-    if rules::points_elsewhere(line) {
-        return None;
-    }
     let lower = bare.to_lowercase();
     let is_warning = WARNINGS.iter().any(|start| lower.starts_with(start));
     let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();

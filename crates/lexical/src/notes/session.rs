@@ -216,7 +216,11 @@ impl SessionNotes {
             .and_then(|rest| rest.split_once("&& "))
             .map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let is_message = lines.iter().any(|line| rules::is_error_line(line));
+        let before = std::iter::once("").chain(lines.iter().map(String::as_str));
+        let is_message = lines
+            .iter()
+            .zip(before)
+            .all(|(line, before)| rules::is_error_line(line) || is_before_message(before));
         let failure = NotedFailure {
             command,
             is_message,
@@ -359,25 +363,31 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
     lines
 }
 
-/// The newest lines that a rule picks, those first that do not only point elsewhere. The message of a panic is on the line
-/// after its place.
+/// The newest lines that a rule picks. The message of a panic is on the line after its place, and that of npm before
+/// several lines that only point elsewhere.
 fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
     const KEPT: usize = 3;
     let mut lines: Vec<String> = Vec::new();
     let before = std::iter::once("").chain(text.lines());
-    let is_message = |before: &str| before.contains(" panicked at ") && before.ends_with(':');
     let picked = text.lines().zip(before).filter(|(line, before)| {
-        (rule(line) || is_message(before)) && says_something(line) && line.len() < 1000
+        (rule(line) || is_before_message(before)) && says_something(line) && line.len() < 1000
     });
     let picked = picked.map(|(line, _)| line);
     for line in picked.filter(|line| stated_exit_code(line).is_none()) {
         push_new(&mut lines, clipped(line.trim()));
     }
     while lines.len() > KEPT {
-        let pointer = lines.iter().position(|line| rules::points_elsewhere(line));
+        let mut places = lines.iter();
+        let pointer =
+            places.position(|line| line.starts_with("npm ") && rules::points_elsewhere(line));
         lines.remove(pointer.unwrap_or(0));
     }
     lines
+}
+
+/// Whether a line is the place of a panic, whose message is on the next one.
+fn is_before_message(line: &str) -> bool {
+    line.contains(" panicked at ") && line.ends_with(':')
 }
 
 /// Whether an agent put a line around the output of a command, such as `Wall time: 2 seconds` or `(no output)`.

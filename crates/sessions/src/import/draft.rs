@@ -12,8 +12,8 @@ use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, RecordedCompaction, RepairKind,
 };
 use super::pairing::{OpenCalls, Pairing, is_void};
+use super::placeholder::is_placeholder;
 use super::scrub::joined_ranges;
-use super::text_results::is_placeholder;
 use super::written_call::written_call;
 use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};

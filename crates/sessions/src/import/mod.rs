@@ -16,6 +16,7 @@ mod folder;
 mod format;
 mod formats;
 mod pairing;
+mod placeholder;
 mod scrub;
 mod source;
 mod text_results;

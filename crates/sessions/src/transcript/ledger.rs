@@ -42,8 +42,13 @@ pub struct FileLedger {
 impl FileLedger {
     /// Reads the calls of `messages` from the first to the last.
     pub fn from_messages(messages: &[Message]) -> FileLedger {
+        let calls = (0..).zip(messages).flat_map(|(at, message)| {
+            let calls = message.tool_calls.iter();
+            calls.map(move |call| (at, call, file_operations(call)))
+        });
+        let calls: Vec<(usize, &ToolCall, Vec<FileOperation>)> = calls.collect();
         let mut ledger = FileLedger {
-            folder: common_folder(messages),
+            folder: common_folder(calls.iter().flat_map(|(.., operations)| operations)),
             ..FileLedger::default()
         };
         let results: HashMap<&str, &str> = messages
@@ -51,34 +56,30 @@ impl FileLedger {
             .filter_map(|one| Some((one.tool_call_id.as_deref()?, one.content.as_str())))
             .collect();
         let mut unclear: Vec<&str> = Vec::new();
-        for (at, message) in messages.iter().enumerate() {
-            for call in &message.tool_calls {
-                let result = results.get(call.id.as_str()).copied().unwrap_or("");
-                let mut operations = file_operations(call);
-                let is_missing = names_no_file(result);
-                operations.retain(|one| {
-                    one.action != FileAction::Read || !is_missing && !is_listing(&one.path, result)
-                });
-                if operations.is_empty() || has_own_program(call) {
-                    unclear.push(&call.function.arguments);
-                }
-                // An edit that was refused did not happen; a command may have changed files before it failed.
-                let is_refused = is_failed_result(result) || is_missing;
-                let is_tool = file_operation(call).is_some() || !is_shell(call);
-                if is_refused_by_user(result) {
-                    continue;
-                }
-                if may_change_any_file(call) {
-                    let known = ledger.files.iter_mut();
-                    known.for_each(|file| file.uncertain = true);
-                }
-                for operation in operations.iter().filter(|_| !(is_refused && is_tool)) {
-                    let said = is_said_to_be_new(result).filter(|_| is_tool);
-                    let is_new = said.or_else(|| {
-                        (!is_named_before(messages, at, &operation.path)).then_some(true)
-                    });
-                    ledger.add(operation, is_new, at);
-                }
+        for (at, call, mut operations) in calls {
+            let result = results.get(call.id.as_str()).copied().unwrap_or("");
+            let is_missing = names_no_file(result);
+            operations.retain(|one| {
+                one.action != FileAction::Read || !is_missing && !is_listing(&one.path, result)
+            });
+            if operations.is_empty() || has_own_program(call) {
+                unclear.push(&call.function.arguments);
+            }
+            // An edit that was refused did not happen; a command may have changed files before it failed.
+            let is_refused = is_failed_result(result) || is_missing;
+            let is_tool = file_operation(call).is_some() || !is_shell(call);
+            if is_refused_by_user(result) {
+                continue;
+            }
+            if may_change_any_file(call) {
+                let known = ledger.files.iter_mut();
+                known.for_each(|file| file.uncertain = true);
+            }
+            for operation in operations.iter().filter(|_| !(is_refused && is_tool)) {
+                let said = is_said_to_be_new(result).filter(|_| is_tool);
+                let is_new = said
+                    .or_else(|| (!is_named_before(messages, at, &operation.path)).then_some(true));
+                ledger.add(operation, is_new, at);
             }
         }
         for file in &mut ledger.files {
@@ -106,13 +107,15 @@ impl FileLedger {
 
     /// Whether two paths name one file of this session.
     fn is_same(&self, a: &str, b: &str) -> bool {
-        let rooted = |path: &str| match path.trim_start_matches("./") {
-            bare if !bare.contains('/') && !self.folder.is_empty() => {
-                format!("{}/{bare}", self.folder)
-            }
-            path => path.to_owned(),
+        let is_in_folder = |bare: &str, path: &str| {
+            let bare = bare.trim_start_matches("./");
+            !self.folder.is_empty()
+                && path
+                    .strip_suffix(bare)
+                    .is_some_and(|before| before.ends_with('/'))
+                && is_same_file(&format!("{}/{bare}", self.folder), path)
         };
-        is_same_file(a, b) || is_same_file(&rooted(a), &rooted(b))
+        is_same_file(a, b) || is_in_folder(a, b) || is_in_folder(b, a)
     }
 
     fn add(&mut self, operation: &FileOperation, is_new: Option<bool>, message: usize) {
@@ -178,7 +181,7 @@ impl FileLedger {
 }
 
 /// The folder that all rooted paths of a session are in, but for those of the system; empty if there is none.
-fn common_folder(messages: &[Message]) -> String {
+fn common_folder<'o>(operations: impl Iterator<Item = &'o FileOperation>) -> String {
     const OF_SYSTEM: [&str; 7] = [
         "/tmp/",
         "/var/",
@@ -188,12 +191,9 @@ fn common_folder(messages: &[Message]) -> String {
         "/proc/",
         "/private/",
     ];
-    let calls = messages.iter().flat_map(|message| &message.tool_calls);
-    let operations = calls.flat_map(file_operations);
-    let paths = operations.map(|operation| operation.path);
-    let own = |path: &String| {
-        path.starts_with('/') && !OF_SYSTEM.iter().any(|root| path.starts_with(root))
-    };
+    let paths = operations.map(|operation| operation.path.as_str());
+    let own =
+        |path: &&str| path.starts_with('/') && !OF_SYSTEM.iter().any(|root| path.starts_with(root));
     let folders = paths
         .filter(own)
         .filter_map(|path| Some(path.rsplit_once('/')?.0.to_owned()));
