@@ -92,6 +92,9 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
     let is_translated = main_script(&prose(&after), 10)
         .zip(main_script(&prose(request), 10))
         .is_some_and(|(after, before)| after != before);
+    if is_named {
+        return Some(Vec::new());
+    }
     let is_told = is_told(&prose(request), &after);
     let named: Vec<&str> = references
         .iter()
@@ -102,8 +105,6 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
         let is_gone = is_told == Some(false) && !is_translated;
         let message = "hardly anything of the newest request is left".to_owned();
         is_gone.then_some((Verdict::Warn, message))?
-    } else if is_named {
-        return Some(Vec::new());
     } else {
         let severity = match is_told == Some(true) || is_translated {
             true => Verdict::Warn,
@@ -127,11 +128,14 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
 /// by them.
 fn is_told(request: &str, text: &str) -> Option<bool> {
     const FEWEST: usize = 3;
+    /// Longer ones are no sentences, and comparing all their terms would take quadratic time.
+    const LONGEST: usize = 2000;
     let asked = terms(request);
     let needed = asked.len().div_ceil(2).min(6);
     let mut sentences = text
         .split(['\n', '。', ';', '；'])
-        .flat_map(|line| line.split(". "));
+        .flat_map(|line| line.split(". "))
+        .filter(|sentence| sentence.len() <= LONGEST);
     (asked.len() >= FEWEST).then(|| {
         sentences.any(|sentence| {
             let said = terms(sentence);
