@@ -7,6 +7,7 @@ mod criterion;
 mod reply;
 mod request;
 mod rubric;
+mod rubric_file;
 mod score;
 mod selftest;
 
