@@ -287,6 +287,17 @@ pub enum DropReason {
     SealedReasoning,
 }
 
+impl DropReason {
+    /// The reason without the log's own word for what was expected to be left out. What is unknown is named.
+    pub fn group(&self) -> String {
+        match self {
+            DropReason::Bookkeeping(_) => "bookkeeping of the tool".to_owned(),
+            DropReason::Injected(_) => "text that the tool injected".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// What is repaired in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
