@@ -38,6 +38,7 @@ pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
             open_book(summary, tr),
             planted::items(summary, tr),
             planted::groups(summary, tr),
+            planted::states(summary, tr),
             cycles(summary, tr),
             lost_headings(summary, tr),
             worst_probes(&summary.worst, tr),

@@ -2,9 +2,9 @@
 
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
-use super::styled::{TextTable, named_row};
+use super::styled::{TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, joined};
-use crate::planted::Kind;
+use crate::planted::{Kind, State};
 use crate::results::{
     FigureTableId, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
 };
@@ -51,7 +51,7 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
         .flat_map(|(group, names)| names.iter().map(move |name| (group, name)))
         .collect();
     let heading = |(group, name): &(usize, &String)| match group {
-        0 => kind(name, tr),
+        0 => kind_or_state(name, tr),
         1 => position(name, tr),
         _ => tr.pick(format!("after {name}"), format!("{name} 次后")),
     };
@@ -73,6 +73,32 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
     );
     let blocks = [Block::Table(table.without_void()?), Block::dim(lead)];
     Section::new("planted-groups", title, blocks)
+}
+
+/// What was said, by what is true.
+pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
+    let rows = planted(summary).flat_map(|(name, found)| {
+        found.states.iter().map(move |(truth, said)| {
+            let counts = State::ALL.map(|state| {
+                let count = said.get(state.name());
+                plain_cell(count.map_or_else(|| UNKNOWN.to_owned(), u64::to_string))
+            });
+            named_row(format!("{name} · {}", kind_or_state(truth, tr)), counts)
+        })
+    });
+    let states = State::ALL.map(|state| kind_or_state(state.name(), tr));
+    let header = std::iter::once(tr.method.to_owned()).chain(states);
+    let table = TextTable::new(header, rows);
+    let title = tr.pick(
+        "Planted items: said of each true state",
+        "植入项：真实状态与所说状态",
+    );
+    let lead = tr.pick(
+        "The row is the truth, the column what was said. Decoys are not in the context.",
+        "行是真实状态，列是所说状态。诱饵项不在上下文中。",
+    );
+    let blocks = [Block::Table(table.without_void()?), Block::dim(lead)];
+    Section::new("planted-states", title, blocks)
 }
 
 /// What became of the closed tasks of the method that does worst, with what stands beside it; `None` where nothing was
@@ -239,7 +265,7 @@ fn figure(name: &str, tr: &Translation) -> String {
     match name {
         "resurrected" => tr.pick("came back", "又回来").to_owned(),
         "forgotten" => tr.pick("forgotten", "遗忘").to_owned(),
-        name => kind(name, tr),
+        name => kind_or_state(name, tr),
     }
 }
 
@@ -254,8 +280,8 @@ fn came_back(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// The word for a kind of item.
-fn kind(name: &str, tr: &Translation) -> String {
+/// The word for a kind of item, or for a state.
+fn kind_or_state(name: &str, tr: &Translation) -> String {
     let chinese = match name {
         "open" => "未办",
         "done" => "已办",
@@ -264,6 +290,10 @@ fn kind(name: &str, tr: &Translation) -> String {
         "rule" => "规则",
         "quoted" => "引文",
         "running" => "在跑",
+        "forbidden" => "禁止",
+        "started" => "已启动",
+        "nobody asked us" => "无人要求",
+        "not in the context" => "上下文中没有",
         other => other,
     };
     tr.pick(name, chinese).to_owned()

@@ -439,7 +439,11 @@ impl Page<'_> {
                 let score = other
                     .overall
                     .map_or("–".to_owned(), |score| format!("{score:.2}"));
-                say!("run {} {score}", "第 {} 次 {score}", other.run)
+                let answerer = (other.answerer != self.row.answerer).then_some(&other.answerer);
+                let judge = (other.judge != self.row.judge).then_some(&other.judge);
+                let by = answerer.into_iter().chain(judge);
+                let by: String = by.map(|name| format!(" · {name}")).collect();
+                say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
             });
             let others: Vec<String> = others.collect();
             let label = localized("other grades:", "其他评分：");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::shares::{FixtureCounts, Share, count};
-use crate::planted::Kind;
+use crate::planted::{Kind, State};
 use crate::results::Ordered;
 use crate::results::files::row::PlantedRow;
 use crate::results::result_set::ResultSet;
@@ -38,6 +38,8 @@ pub struct PlantedSummary {
     pub by_position: Ordered<Share>,
     /// The same by the number of compressions, from 1.
     pub by_compressions: Ordered<Share>,
+    /// How often each state was said, by the true one.
+    pub states: Ordered<Ordered<u64>>,
 }
 
 /// What the whole transcript shows of the answerer, so of what the figures of other methods mean.
@@ -155,6 +157,20 @@ impl PlantedSummary {
             .filter(|row| !control.left_alone.contains(&row.kind))
             .copied()
             .collect();
+        let mut states: BTreeMap<State, BTreeMap<State, u64>> = BTreeMap::new();
+        let own = rows.iter().filter_map(|row| Some((row.state, row.said?)));
+        let decoys = rows
+            .iter()
+            .filter_map(|row| Some((State::NotInContext, row.decoy_said?)));
+        for (truth, said) in own.chain(decoys) {
+            *states.entry(truth).or_default().entry(said).or_default() += 1;
+        }
+        let named = |counts: BTreeMap<State, u64>| {
+            counts
+                .into_iter()
+                .map(|(said, count)| (said.to_string(), count))
+                .collect()
+        };
         Some(PlantedSummary {
             obeyed: obeyed(&rows),
             resurrected: share(&rows, PlantedRow::is_resurrected),
@@ -166,6 +182,10 @@ impl PlantedSummary {
             wrong_by_kind: by(&rows, |row| row.kind, PlantedRow::is_wrong),
             by_position: by(&rows, |row| row.position, PlantedRow::is_right),
             by_compressions: by(&rows, |row| row.point, PlantedRow::is_right),
+            states: states
+                .into_iter()
+                .map(|(truth, said)| (truth.to_string(), named(said)))
+                .collect(),
             ..kept
         })
     }

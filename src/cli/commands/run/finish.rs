@@ -47,9 +47,11 @@ pub(super) fn print_summary(
     if console.is_quiet {
         return;
     }
-    let cutoff = early_cutoff_line(manifest).filter(|_| all);
-    let lines = cutoff
+    let savings = [early_cutoff_line(manifest), prompt_cache_line(manifest)];
+    let lines = savings
         .into_iter()
+        .flatten()
+        .filter(|_| all)
         .chain(unused_line(manifest))
         .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
@@ -189,6 +191,21 @@ fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
             format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
         )
     })
+}
+
+/// The savings by providers' prompt caches, if any.
+fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
+    let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
+    let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
+    let saved = money(Some(manifest.saved_by_prompt_cache));
+    let locale = manifest.design.locale.of_report();
+    let share = percent(Some(share?));
+    Some(locale.pick(
+        format!(
+            "{share} of the input tokens came from providers' prompt caches, which saved {saved}."
+        ),
+        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}。"),
+    ))
 }
 
 /// The cost of replies without a result.
