@@ -200,7 +200,7 @@ pub(super) fn class_of(identifier: &str) -> Option<KeywordClass> {
     (!qualified && !negated).then_some(class)
 }
 
-/// The class of the identifier at `key`.
+/// As [`class_of`], with the word before it where an identifier is written in two: `API key`, `Secret Key`.
 pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
     let name = text.get(key.clone())?;
     // A placeholder of an earlier scrubbing is no key.
@@ -208,7 +208,18 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
     {
         return None;
     }
-    class_of(name)
+    if let Some(class) = class_of(name) {
+        return Some(class);
+    }
+    if !name.eq_ignore_ascii_case("key") && !name.eq_ignore_ascii_case("phrase") {
+        return None;
+    }
+    let before = text.get(..key.start)?.strip_suffix([' ', '-'])?;
+    let start = before
+        .rfind(|c: char| !c.is_ascii_alphabetic())
+        .map_or(0, |at| at + 1);
+    let modifier = before.get(start..)?.to_ascii_lowercase();
+    KEY_MODIFIERS.has(&modifier).then_some(KeywordClass::Secret)
 }
 
 /// What every key word holds: a text without any of these has no key word.

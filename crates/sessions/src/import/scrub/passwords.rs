@@ -23,8 +23,8 @@ use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, word
 use super::rules::{POSITIONS, ascii, compiled};
 use super::separators::{cut_value, trimmed, value_after, value_at};
 use super::values::{
-    FoundSecret, ValueSyntax, is_blank, is_identifier, is_path, is_reference, is_strong, kind_of,
-    push_if_secret,
+    FoundSecret, ValueSyntax, is_blank, is_code, is_identifier, is_label, is_path, is_reference,
+    is_strong, kind_of, push_if_secret,
 };
 
 /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
@@ -46,15 +46,20 @@ static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
 const PAIRS: &[&str] = &[
     // YAML, JSON: `name: DB_PASSWORD`, then `value: X`.
     r#"(?i)["']?\b(?:name|key|variable|parameter(?:key)?|parametername)["']?\s*[:=]\s*["']?(?P<k>[A-Za-z0-9_.-]{3,64})["']?\s*[,;]?\s*["']?(?:\w*value|default|val|plaintext|content)["']?\s*[:=]\s*(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"',}]+))"#,
+    r#"(?i)["']?\bvalue["']?\s*[:=]\s*["'](?P<v>[^"'\n]+)["']\s*,\s*["']?(?:name|key)["']?\s*[:=]\s*["'](?P<k>[A-Za-z0-9_.-]{3,64})["']"#,
     // XML: attributes, elements, property lists.
+    r#"(?i)\b(?:name|key|id|property|code|option|argument)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]{0,80}?\b(?:value|val|content|default)\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
     r#"(?i)\b(?:name|key|id|property)\s*=\s*["'](?P<k>[A-Za-z0-9_.: -]{3,64})["'][^>\n]*>\s*(?:<value>\s*)?(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
     r#"(?i)<key>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</key>\s*<string>(?P<v>[^<>\n]{3,200})</string>"#,
     r#"(?i)<(?:[a-z]+-)?name>\s*(?P<k>[A-Za-z0-9_.: -]{3,64})\s*</(?:[a-z]+-)?name>\s*<(?:[a-z]+-)?value>(?P<v>[^<>\n]{3,200})</"#,
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)(?:\s[^<>\n]*)?>\s*(?:<!\[CDATA\[)?(?P<v>[^<>\n]{3,200}?)\s*(?:\]\]>)?</"#,
     r#"(?i)<(?:[a-z0-9]+:)?(?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)\s(?:[^<>\n]*\s)?(?:value|val)\s*=\s*["'](?P<v>[^"'\n]{3,200})["']"#,
     r#"(?i)["'](?P<k>[a-z0-9_.-]*(?:pass|pwd|secret|token|key|credential)[a-z0-9_.-]*)["']\s*[:=]\s*\{\s*["']?(?:value|default|defaultvalue|plaintext|secret)["']?\s*[:=]\s*["'](?P<v>[^"'\n]{3,200})["']"#,
-    // Terraform.
+    // `set -x DB_PASSWORD X` of the fish shell.
+    r#"\bset\s+-\w+\s+(?P<k>[A-Z][A-Z0-9_]{2,63})\s+(?:["'](?P<v>[^"'\n]+)["']|(?P<w>[^\s"';|&]+))"#,
+    // Terraform, CloudFormation.
     r#"(?i)\bvariable\s+["'](?P<k>[A-Za-z0-9_-]{3,64})["']\s*\{[^}]{0,200}?\bdefault\s*=\s*["'](?P<v>[^"'\n]+)["']"#,
+    r#"(?i)\b(?P<k>[A-Za-z0-9_-]*(?:password|secret|token|apikey))\s*:\s*\n(?:\s+\w+:[^\n]*\n){0,3}?\s+default\s*:\s*["']?(?P<v>[^\s"']+)"#,
 ];
 
 /// All values in `text` in the position of a secret. The escapes in `text` are blanked out, see `unescaped`.
@@ -137,7 +142,7 @@ fn add_cookies(text: &str, found: &mut Vec<FoundSecret>) {
 
 /// Name and value as two fields: Kubernetes' `env`, XML attributes, property lists, Terraform's variables.
 fn add_pairs(text: &str, found: &mut Vec<FoundSecret>) {
-    if !["alue", "efault", "<"]
+    if !["alue", "efault", "<", "set -"]
         .iter()
         .any(|hint| text.contains(hint))
     {
@@ -185,11 +190,20 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         } else {
             KeywordClass::Password
         };
+        // `type=text` is an attribute of the field.
+        let is_attribute = inside
+            .split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase()));
         let is_path = is_path(inside)
             || ["/", "./", "~/"]
                 .iter()
                 .any(|start| inside.starts_with(start));
-        let is_value = inside.len() >= 3 && !is_path && !is_blank(inside) && !is_reference(inside);
+        let is_value = inside.len() >= 3
+            && !is_path
+            && !is_attribute
+            && !is_blank(inside)
+            && !is_reference(inside)
+            && !is_code(text, inside, &range);
         // `密码是 X。`: a plain word is the password if the sentence ends with it.
         let said = ["是", "为", "成", "用", "は", "는", "은", "est", "ist", "es"]
             .iter()
@@ -202,8 +216,9 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
             .next();
         let is_last =
             ends.is_none_or(|c| matches!(c, '\n' | '。' | '，' | '；' | '！' | ',' | '.'));
-        let is_plain =
-            class == KeywordClass::Password && (is_assigned || said && inside.len() >= 5);
+        let is_plain = class == KeywordClass::Password
+            && !is_label(inside)
+            && (is_assigned || said && inside.len() >= 5);
         if is_value && (is_strong(inside) || is_plain) {
             let is_doubtful = !is_strong(inside) && !is_assigned && !is_last;
             found.push(FoundSecret {

@@ -12,7 +12,7 @@ use regex::Regex;
 use super::edit::{first_bytes, unescaped};
 use super::passwords::passwords;
 use super::rules::{TOKENS, compiled};
-use super::values::{FoundSecret, entropy, is_blank, is_placeholder, is_reference};
+use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
 
 static KEY_BLOCK: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
@@ -73,15 +73,16 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
     secrets
 }
 
-/// The token that a rule found, without a delimiter at its end; `None` if it is a placeholder or a reference, or
+/// The token that a rule found, without a delimiter at its end; `None` if it is a placeholder, words or a reference, or
 /// less random than the rule demands.
 fn token_at(text: &str, range: Range<usize>, entropy_of_rule: f64) -> Option<Range<usize>> {
     let range = trimmed(range.clone(), text.get(range)?);
     let value = text.get(range.clone())?;
     let is_token = value.len() >= 8
         && entropy(value) >= entropy_of_rule
-        && !is_blank(value)
-        && !is_reference(value);
+        && !is_placeholder(value)
+        && !is_words(value)
+        && is_value(value);
     is_token.then_some(range)
 }
 

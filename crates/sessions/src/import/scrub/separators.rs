@@ -49,7 +49,10 @@ pub(super) fn value_after(
     {
         return value_at(text, gap + sign.len(), ValueSyntax::Bare);
     }
-    // Defaults: `env.DB_PASSWORD || "X"`.
+    if after.starts_with("!=") {
+        return None;
+    }
+    // Defaults: `env.DB_PASSWORD || "X"`, `${DB_PASSWORD:-X}`.
     if let Some(sign) = ["||", "??", "or "]
         .iter()
         .find(|sign| gap > at && after.starts_with(**sign))
@@ -60,6 +63,10 @@ pub(super) fn value_after(
         return is_literal
             .then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare))
             .flatten();
+    }
+    if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
+        let end = first_bytes(tail, LONGEST_VALUE).find('}')?;
+        return Some((gap + 2..gap + 2 + end, ValueSyntax::Tight));
     }
     if after.starts_with('=') {
         let is_tight = gap == at && !after.starts_with("= ") && !after.starts_with("=\t");
@@ -97,7 +104,15 @@ pub(super) fn value_after(
         return called(text, name, gap);
     }
     (gap > at)
-        .then(|| in_prose(text, gap, class, is_quoted))
+        .then(|| {
+            in_prose(
+                text,
+                last_line(last_bytes(before, NEAR)),
+                gap,
+                class,
+                is_quoted,
+            )
+        })
         .flatten()
 }
 
@@ -132,8 +147,12 @@ fn end_of_key(text: &str, end: usize, is_quoted: bool) -> usize {
             end + 1
         };
     }
+    let is_markdown = ["**", "__"]
+        .iter()
+        .any(|mark| tail(text, end).starts_with(mark));
+    let at = if is_markdown { end + 2 } else { end };
     // `password (root): X`, `token for the bot is X`.
-    after_note(text, end)
+    after_note(text, at)
 }
 
 fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> {
@@ -169,8 +188,15 @@ fn table_cell(text: &str, line: &str, bar: usize) -> Option<ValuePlace> {
         .flatten()
 }
 
-/// `the password is X`, `set password X`: the value after a blank and perhaps a verb.
-fn in_prose(text: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Option<ValuePlace> {
+/// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins with
+/// `line`.
+fn in_prose(
+    text: &str,
+    line: &str,
+    gap: usize,
+    class: KeywordClass,
+    is_quoted: bool,
+) -> Option<ValuePlace> {
     const AFTER: [&str; 21] = [
         "as ",
         "was changed from ",
@@ -194,6 +220,9 @@ fn in_prose(text: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Opt
         "ist: ",
         "ist ",
     ];
+    const BEFORE: [&str; 9] = [
+        "setenv", "env", "arg", "setx", "set", "export", "with", "using", "use",
+    ];
     let after = text.get(gap..)?;
     let mut verbs = AFTER.iter();
     if let Some(verb) = verbs.find(|verb| {
@@ -203,11 +232,22 @@ fn in_prose(text: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Opt
     }) {
         return value_at(text, gap + verb.len(), ValueSyntax::Prose);
     }
+    let last = line
+        .split_whitespace()
+        .next_back()
+        .unwrap_or("")
+        .to_ascii_lowercase();
+    let is_alone = line
+        .trim_matches([' ', '\t', '-', '*', '#', '>'])
+        .is_empty();
+    let is_setting = BEFORE.contains(&last.as_str()) || is_alone || last.ends_with(',');
+    let is_literal = starts_literal(after) && class != KeywordClass::Token;
     /// So long a random word after the name of a key is one.
     const LONG: usize = 20;
     let word = after.split_whitespace().next().unwrap_or("");
     let is_random = word.len() >= LONG && is_strong(word);
-    let is_value = !is_quoted && (is_random || class == KeywordClass::Password);
+    let is_value =
+        !is_quoted && (is_literal || is_setting || is_random || class == KeywordClass::Password);
     is_value
         .then(|| value_at(text, gap, ValueSyntax::Prose))
         .flatten()
@@ -262,7 +302,12 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
             r"^[ \t]*[&*]?(?:'[a-z]+ )?[A-Za-z_][\w.:]*(?:<[^=\n]{0,40}>|\[[^=\n]{0,40}\])?(?:[ \t]*\|[ \t]*\w+)?[ \t]*(?::?=)[ \t]*",
         )
     });
-    Some(at + TYPED.find(first_bytes(text.get(at..)?, NEAR))?.end())
+    let end = at + TYPED.find(first_bytes(text.get(at..)?, NEAR))?.end();
+    // What looks like `= ` may be the padding of base64.
+    let is_padding = text
+        .get(end..)
+        .is_none_or(|rest| rest.is_empty() || rest.starts_with(['=', '\n']));
+    (!is_padding).then_some(end)
 }
 
 /// A block of YAML: `password: |` and the value on the next line.

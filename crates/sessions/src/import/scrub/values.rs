@@ -21,12 +21,31 @@ const UNSAID: WordList = WordList(
      asdf not-set value your sha256 sha512 md5 sha1 bcrypt argon2 scram-sha-256 trust",
 );
 
+/// Words in the names of fields that contain a secret; the empty one stands for no word.
+const LABEL_WORDS: WordList = WordList(
+    " db user username new old confirm current enter the admin root api access refresh auth client app my \
+     id key secret private public bearer basic csrf session login email type string field name value \
+     reset hash is text",
+);
+
 /// Bare words after `password:` and `password =` that are types.
 const TYPES: WordList = WordList(
     "str string text varchar char bytes byte int integer number bool boolean any object option optional \
      secretstr secretstring securestring uint8array buffer varchar2 nvarchar blob unknown never void list \
      array vec map dict self this field charfield column i32 i64 u32 u64 usize float double long uuid \
      date datetime json jsonb &str *string []byte password schema",
+);
+
+/// Bare words after `password =` that are names in code or words of a sentence.
+const CODE_WORDS: WordList = WordList(
+    "value input data result answer arg args argv payload raw body item entry match obj line content \
+     response req request res params param options opts config cfg ctx context state props x y s p v w \
+     val tmp temp buf output stdin stdout variable var field form query the a an see ask use same must \
+     should will is are was be not only all any both wrong incorrect correct invalid valid accepted \
+     rejected authentication updated changed unchanged expired failed success successful error ok done \
+     set reset new old hashed stored plaintext mandatory env environment vault keyring file manual auto \
+     generated random inherit inherited disabled enabled mode type name id super pass return yield raise \
+     int len print input_data",
 );
 
 /// How a value is written.
@@ -57,10 +76,13 @@ pub(super) fn judge(
     range: &Range<usize>,
     notation: ValueSyntax,
 ) -> Option<ValueVerdict> {
-    if value.chars().count() < 3 || is_blank(value) || is_reference(value) {
+    if value.chars().count() < 3 || is_blank(value) || is_reference(value) || is_label(value) {
         return None;
     }
-    if notation != ValueSyntax::Quoted && is_code(value) {
+    if is_rule_or_status(value) {
+        return None;
+    }
+    if notation != ValueSyntax::Quoted && is_code(text, value, range) {
         return None;
     }
     if value.contains(' ') {
@@ -71,6 +93,21 @@ pub(super) fn judge(
         KeywordClass::Secret => secret(value, notation),
         KeywordClass::Token => token(value, notation),
     }
+}
+
+/// Whether this is a rule of validation (`required|min:8`), or the status of a response.
+fn is_rule_or_status(value: &str) -> bool {
+    let is_status = value.len() == 3
+        && value.starts_with(['2', '3', '4', '5'])
+        && value.bytes().all(|byte| byte.is_ascii_digit());
+    let starts_rule = [
+        "required|",
+        "nullable|",
+        "string|",
+        "sometimes|",
+        "confirmed|",
+    ];
+    is_status || starts_rule.iter().any(|start| value.starts_with(start))
 }
 
 fn password(
@@ -87,10 +124,12 @@ fn password(
     }
     match notation {
         ValueSyntax::Quoted | ValueSyntax::Tight => Some(ValueVerdict::Secret),
-        ValueSyntax::Bare if is_plain_word(value) => bare_word(text, range),
+        ValueSyntax::Bare if is_plain_word(value) => bare_word(text, value, range),
         ValueSyntax::Bare => Some(ValueVerdict::Secret),
         // `Password forgotten?` asks.
-        ValueSyntax::Prose if is_strong(value.trim_end_matches(['?', '!'])) => {
+        ValueSyntax::Prose
+            if is_strong(value.trim_end_matches(['?', '!'])) && !is_identifier_like(value) =>
+        {
             Some(ValueVerdict::Secret)
         }
         ValueSyntax::Prose => prose_word(text, value, range),
@@ -108,9 +147,8 @@ fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerd
     let is_adjective = ["ed", "ing", "ly", "ive", "able", "ory", "ional", "less"]
         .iter()
         .any(|end| lower.ends_with(end));
-    const STATES: WordList =
-        WordList("wrong incorrect correct invalid valid empty missing unknown different ready");
-    let is_name = is_plain_word(value) && value.len() >= 5 && !is_adjective && !STATES.has(&lower);
+    let is_name =
+        is_plain_word(value) && value.len() >= 5 && !is_adjective && !CODE_WORDS.has(&lower);
     (is_name && is_last).then_some(ValueVerdict::Doubtful)
 }
 
@@ -119,14 +157,29 @@ const LONGEST_LINE: usize = 4096;
 
 /// A bare lower-case word after `password:` or `password =`: a value if nothing follows it on its line, as in a file of
 /// settings.
-fn bare_word(text: &str, range: &Range<usize>) -> Option<ValueVerdict> {
+fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdict> {
     let after = first_bytes(text.get(range.end..).unwrap_or(""), LONGEST_LINE);
     let rest = after.split('\n').next().unwrap_or("").trim();
     let is_last = rest.is_empty() || rest.starts_with('#') || rest.starts_with("//");
-    is_last.then_some(ValueVerdict::Secret)
+    let is_code_word = CODE_WORDS.has(&value.to_ascii_lowercase());
+    match (is_last, is_code_word) {
+        (true, false) => Some(ValueVerdict::Secret),
+        (false, false)
+            if rest.starts_with(['"', '\'', '/', '|', '(', '。'])
+                || rest == ","
+                || rest == ";"
+                || rest == "." =>
+        {
+            Some(ValueVerdict::Doubtful)
+        }
+        _ => None,
+    }
 }
 
 fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
+    if value.contains("://") || value.starts_with(['/', '.', '~']) {
+        return None;
+    }
     // `secret = "app-credentials"`: the name under which a secret is kept.
     let names = value.len() < 40
         && is_identifier(value)
@@ -137,7 +190,8 @@ fn secret(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
         ValueSyntax::Quoted | ValueSyntax::Tight if !names => Some(ValueVerdict::Secret),
         ValueSyntax::Quoted | ValueSyntax::Tight => Some(ValueVerdict::Doubtful),
         ValueSyntax::Bare | ValueSyntax::Prose => {
-            (is_strong(value) && value.len() >= 8).then_some(ValueVerdict::Secret)
+            (is_strong(value) && !is_identifier_like(value) && value.len() >= 8)
+                .then_some(ValueVerdict::Secret)
         }
     }
 }
@@ -157,12 +211,18 @@ fn token(value: &str, notation: ValueSyntax) -> Option<ValueVerdict> {
     if is_number || is_name || value.len() < 8 {
         return None;
     }
-    let is_random = !is_path(value) && is_strong(value) && entropy(value) >= 2.5;
+    let is_random =
+        !is_path(value) && is_strong(value) && !is_identifier_like(value) && entropy(value) >= 2.5;
     let is_literal = matches!(notation, ValueSyntax::Quoted | ValueSyntax::Tight);
     if notation == ValueSyntax::Tight && value.len() >= 12 && is_strong(value) && !is_path(value) {
         return Some(ValueVerdict::Secret);
     }
-    (is_random && (is_literal || value.len() >= 12)).then_some(ValueVerdict::Secret)
+    if is_random && (is_literal || value.len() >= 12) {
+        return Some(ValueVerdict::Secret);
+    }
+    // A long literal of words may be the name of something.
+    (is_literal && value.len() >= 12 && !value.contains(['.', '/', '(']))
+        .then_some(ValueVerdict::Doubtful)
 }
 
 /// Three or more names and numbers between colons, as in `agent:main:telegram:group:-1001:17585`: an address.
@@ -205,10 +265,56 @@ fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
 pub(super) fn is_blank(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    // A line between the names and the rows of a table is no value either.
+    let is_drawn = lower.bytes().all(|byte| b"-+|=".contains(&byte));
     let alike = lower
         .bytes()
         .all(|byte| Some(&byte) == lower.as_bytes().first());
-    UNSAID.has(bare) || bare == "not set" || alike || is_placeholder(value)
+    if UNSAID.has(bare)
+        || bare == "not set"
+        || alike
+        || is_drawn
+        || value.starts_with('<') && value.ends_with('>')
+        || value.starts_with("REDACTED")
+    {
+        return true;
+    }
+    const FILLERS: [&str; 14] = [
+        "your",
+        "example",
+        "placeholder",
+        "changeme",
+        "changeit",
+        "dummy",
+        "insert",
+        "replace",
+        "redacted",
+        "todo",
+        "fixme",
+        "xxxx",
+        "here",
+        "sample",
+    ];
+    let parts = words(value);
+    let filler = parts
+        .iter()
+        .any(|word| FILLERS.contains(&word.as_str()) || word.starts_with("your") && word.len() > 6);
+    let change_me = parts.iter().zip(parts.iter().skip(1)).any(|(a, b)| {
+        matches!(a.as_str(), "change" | "replace" | "set" | "fill")
+            && matches!(b.as_str(), "me" | "this" | "it" | "in")
+    });
+    filler || change_me || is_placeholder_sign(value)
+}
+
+fn is_placeholder_sign(value: &str) -> bool {
+    let filler = value
+        .bytes()
+        .filter(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_'))
+        .count();
+    ["***", "...", "…", "[REDACTED", "REDACTED_", "••"]
+        .iter()
+        .any(|sign| value.contains(sign))
+        || filler * 10 >= value.len() * 8
 }
 
 /// Whether this is a variable, a template, or the place where the secret is kept.
@@ -226,19 +332,57 @@ pub(super) fn is_reference(value: &str) -> bool {
     REFERENCE.is_match(value) || INTERPOLATED.is_match(value)
 }
 
+/// Whether this is the name of a field or a label rather than a value: all its words are about secrets.
+pub(super) fn is_label(value: &str) -> bool {
+    let parts = words(value);
+    // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
+    parts
+        .iter()
+        .all(|word| LABEL_WORDS.has(word) || names_secret(word))
+        && parts
+            .iter()
+            .any(|word| names_secret(word) || word == "bearer" || word == "csrf")
+        && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
+}
+
+/// Whether a word names a secret, alone or after a word about secrets: `password`, `userpassword`.
+fn names_secret(word: &str) -> bool {
+    const ENDS: [&str; 9] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "credentials",
+    ];
+    ENDS.iter().any(|end| {
+        word.strip_suffix(end)
+            .is_some_and(|owner| LABEL_WORDS.has(owner))
+    })
+}
+
 /// Whether this is code: a call, an index, a member, a type, an operator.
-pub(super) fn is_code(value: &str) -> bool {
+pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
     static CODE: LazyLock<Regex> = LazyLock::new(|| {
         compiled(
             r"^(?:(?:await|new|return|not|typeof|function|lambda|def|fn|async|if|else|in|and|or|import|from|const|let|var|void)$|[A-Za-z_][\w.:>?-]*\(|[A-Za-z_][\w.]*\[|[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+\??;?$|[A-Z][a-z]+(?:[A-Z][a-z]+)+[?,]?$|[A-Za-z]+<|\(|\[|\{|=|\||&&)",
         )
     });
+    let after = text.get(range.end..).unwrap_or("");
+    let is_called = after.starts_with(['(', '[', '<']) || after.starts_with("::");
+    let lower = value.to_ascii_lowercase();
     let parts = words(value);
     let is_name = is_identifier_word(value)
-        && parts.len() > 1
-        && has_key_word(&parts)
+        && (parts.len() > 1 && has_key_word(&parts) || is_label(value))
         && !value.bytes().any(|byte| byte.is_ascii_digit());
-    CODE.is_match(value) || TYPES.has(&value.to_ascii_lowercase()) || is_name
+    let is_concatenated = after
+        .trim_start_matches([' ', '\t'])
+        .starts_with(['+', '?'])
+        && is_identifier_word(value);
+    CODE.is_match(value) || is_called || TYPES.has(&lower) || is_name || is_concatenated
 }
 
 fn is_identifier_word(value: &str) -> bool {
@@ -276,6 +420,23 @@ pub(super) fn is_strong(value: &str) -> bool {
         digit && value.len() >= 6
     };
     mixed || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
+}
+
+/// Whether this is a name with a version: `item_v2`, `utf8`, `step3.config`.
+fn is_identifier_like(value: &str) -> bool {
+    value.contains(['_', '.', '-', ':'])
+        && value.len() < 40
+        && is_identifier(value)
+        && !is_placeholder(value)
+        && !value.split(['_', '.', '-', ':']).any(is_respelled)
+        && entropy(value) < 3.6
+}
+
+/// Whether a digit stands for a letter inside a word, as in `tr4in`; not `i18n`, `utf8`, `v2beta`.
+fn is_respelled(word: &str) -> bool {
+    let inner = word.trim_matches(|c: char| c.is_ascii_digit());
+    let letters = inner.bytes().filter(u8::is_ascii_alphabetic).count();
+    letters >= 4 && letters < inner.len() && !inner.starts_with('v')
 }
 
 /// A secret in a text.
@@ -365,6 +526,37 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         .filter(|byte| matches!(byte, b'x' | b'*' | b'0' | b'.' | b'-' | b'_'))
         .count();
     PLACEHOLDERS.iter().any(|word| lower.contains(word)) || filler * 10 >= lower.len() * 7
+}
+
+/// Whether a value that was found by its form consists of words, like `sk-learn-contrib-something`.
+pub(super) fn is_words(value: &str) -> bool {
+    value.len() < 64
+        && !value.bytes().any(|byte| byte.is_ascii_digit())
+        && value
+            .split(['-', '_', '.'])
+            .filter(|part| !part.is_empty())
+            .count()
+            > 2
+        && !(value.bytes().any(|byte| byte.is_ascii_uppercase()) && entropy(value) > 4.2)
+}
+
+/// Whether a value that was found by its place can be a secret, and not a reference to a variable or a common word.
+pub(super) fn is_value(value: &str) -> bool {
+    let reference = value.starts_with(['$', '{', '%', '<', '[', '(', '@', '&', '*']);
+    let words = [
+        "undefined",
+        "null",
+        "none",
+        "true",
+        "false",
+        "string",
+        "password",
+        "pass",
+        "secret",
+        "token",
+        "user",
+    ];
+    !reference && !words.contains(&value.to_ascii_lowercase().as_str()) && entropy(value) > 1.0
 }
 
 /// Whether the value is a secret wherever it occurs: long, or with digits or signs among its letters.
