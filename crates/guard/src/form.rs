@@ -120,8 +120,6 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         "it ends within a sentence"
     } else if ends_in_half_a_word(histories, summary, line) {
         "it ends within a word"
-    } else if !is_row && lacks_its_end_mark(summary, line) {
-        "it ends within a sentence, unlike the lines before it"
     } else {
         return None;
     };
@@ -143,26 +141,6 @@ fn ends_as_others(summary: &str, last: &str) -> bool {
         let lines = summary.lines().map(str::trim_end);
         lines.filter(|line| line.ends_with(mark)).count() > 1
     })
-}
-
-/// Whether the last line ends in a word without an end mark, although all other lines of its kind, items or prose, have one.
-fn lacks_its_end_mark(summary: &str, last: &str) -> bool {
-    /// So many others must have one.
-    const FEWEST: usize = 3;
-    /// Shorter lines that are no points are labels, headings and names.
-    const SHORTEST: usize = 60;
-    let is_point = |line: &str| line.starts_with(['-', '*', '+', '•']);
-    let is_like_last = |line: &&str| match is_point(last) {
-        true => is_point(line),
-        false => line.len() > SHORTEST && line.starts_with(char::is_alphanumeric),
-    };
-    if !is_like_last(&last) || !last.ends_with(char::is_alphanumeric) {
-        return false;
-    }
-    let lines = summary.lines().map(str::trim);
-    let others = lines.filter(|line| *line != last && is_like_last(line) && !line.ends_with(':'));
-    let others: Vec<&str> = others.collect();
-    others.len() >= FEWEST && others.into_iter().all(ends_sentence)
 }
 
 /// Whether a line ends in an end mark, in brackets and quotation marks or not.

@@ -74,7 +74,7 @@ fn sound_summaries_pass_however_they_are_written() {
         format!("{SOUND}\n- regex in src/pool.rs: `^\\d{{4}}-(`"),
         format!("<state_snapshot>\n<overall_goal>\n{SOUND}\n</overall_goal>\n<recent_actions>\nread\n</recent_actions>\n</state_snapshot>"),
         format!("{SOUND}\n- The pool drains.\n- The store is moved.\n- The cache waits.\n- See `src/pool.rs`"),
-        format!("{SOUND}\n- The pool drains.\n- Its tests pass"),
+        format!("{SOUND}\n- The pool drains.\n- The store is moved.\n- The cache waits.\n- Its tests pass again"),
         format!("{SOUND}\nHe said \"the pool drains.\""),
         format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}\n8. Current Work:\nThe pool"),
     ] {
@@ -115,7 +115,6 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} in `src/po")),
         ("cut_off", format!("{SOUND} (as in **step")),
         ("cut_off", format!("{SOUND} and the conf")),
-        ("cut_off", format!("{SOUND}\n- The pool drains.\n- The store is moved.\n- The cache waits.\n- Its tests pass again")),
         ("cut_off", format!("{SOUND}\n- src/pool.rs has \"retry")),
         ("cut_off", format!("{SOUND}\n- the pool drains e")),
         ("cut_off", format!("{SOUND}\n- the pool —")),
