@@ -307,9 +307,13 @@ impl GradedSheet {
     /// Every fault of the file, each with its line.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<GradedSheet, Problems> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        // The reader takes the line feed of Windows for the beginning of the next line, and would name the line before.
+        let is_return = |at: usize| bytes.get(at..at + 2) == Some(b"\r\n");
+        let kept = bytes.iter().enumerate().filter(|(at, _)| !is_return(*at));
+        let bytes: Vec<u8> = kept.map(|(_, byte)| *byte).collect();
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
-            .from_reader(bytes);
+            .from_reader(bytes.as_slice());
         let mut sheet = GradedSheet {
             file: file.to_owned(),
             grades: Vec::new(),
@@ -526,6 +530,7 @@ mod tests {
                 "l.csv:5:1: this line has 2 fields, and the heading has 5",
             ]
         );
+        assert_eq!(faults(&text.replace('\n', "\r\n")), faults(&text));
         assert!(faults(&format!("{LINES}a,accuracy,NaN,q,\n"))[0].contains("`NaN`"));
         assert_eq!(
             faults(""),

@@ -103,6 +103,13 @@ fn what_are_no_two_histories_is_refused() {
             "guard --before before.json --after short.json --without x",
         )
         .says(&["no rule is called `x`"]);
+    let as_log = "guard --before before.json --after short.json --format";
+    project
+        .expect(2, &format!("{as_log} pie"))
+        .says(&["there is no format `pie`"]);
+    project
+        .expect(2, &format!("{as_log} pi"))
+        .says(&["before.json"]);
 }
 
 #[test]

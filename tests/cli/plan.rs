@@ -150,6 +150,8 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
         "## Current state",
         "## Present state",
     );
+    let pending = project.expect(0, "plan --compare-to a").stdout;
+    assert!(!pending.contains("No changes found"), "{pending}");
     project.expect(0, "run --label b");
     let plan = plan(&project, "--compare-to a");
     assert_eq!(plan["reasons"], Value::Array(vec![]), "all is cached");

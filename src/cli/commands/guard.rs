@@ -7,12 +7,13 @@ use clap::Args;
 use guard::{Options, Report, Verdict, guard};
 use serde_json::Value;
 
+use super::fixture::format_of;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::given;
 use crate::cli::terminal::Console;
 use base::message::Message;
-use sessions::import::{Conversation, read_bytes};
+use sessions::import::{Conversation, Format, read_bytes};
 
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
@@ -22,6 +23,9 @@ pub(crate) struct GuardArgs {
     /// The history after it: the summary, and what is kept
     #[arg(long, value_name = "FILE")]
     pub(crate) after: PathBuf,
+    /// Read both as this format instead of detecting it
+    #[arg(long)]
+    pub(crate) format: Option<String>,
     /// The prompt that asked for the summary
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt: Option<PathBuf>,
@@ -39,9 +43,10 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
     let is_opaque = after
         .windows(19)
         .any(|part| part == b"\"encrypted_content\"");
+    let format = format_of(args.format.as_deref())?;
     let (before, after) = (
-        conversation(&args.before, before)?,
-        conversation(&args.after, after)?,
+        conversation(&args.before, before, format)?,
+        conversation(&args.after, after, format)?,
     );
     let prompt = args
         .prompt
@@ -86,14 +91,18 @@ fn messages(bytes: &[u8]) -> Option<Vec<Message>> {
 }
 
 /// The one conversation of a file.
-fn conversation(path: &Path, bytes: Vec<u8>) -> Result<Conversation, Failure> {
-    if let Some(messages) = messages(&bytes) {
+fn conversation(
+    path: &Path,
+    bytes: Vec<u8>,
+    format: Option<Format>,
+) -> Result<Conversation, Failure> {
+    if let Some(messages) = messages(&bytes).filter(|_| format.is_none()) {
         return Ok(Conversation {
             messages,
             ..Conversation::default()
         });
     }
-    let log = read_bytes(path, bytes, None).map_err(|error| Failure::input(chain(&error)))?;
+    let log = read_bytes(path, bytes, format).map_err(|error| Failure::input(chain(&error)))?;
     let mut conversations = log.conversations;
     if conversations.len() > 1 {
         let count = conversations.len();

@@ -426,7 +426,7 @@ fn render(plan: &ProjectPlan, console: &Console) -> String {
     for (groups, title) in explained.iter().filter(|(groups, _)| !groups.is_empty()) {
         lines.push(reasons(title, groups, console));
     }
-    if forecast.since_baseline.is_empty() && !since.is_empty() {
+    if forecast.since_baseline.is_empty() && !since.is_empty() && !forecast.is_pending() {
         lines.push(format!("No changes found since {since}."));
     }
     lines.extend(
