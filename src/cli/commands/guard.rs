@@ -1,5 +1,6 @@
 //! `compeval guard`: may this summary replace the history that it was made from? Needs no project, key or model.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::given;
 use crate::cli::terminal::Console;
+use base::files::LONGEST;
 use base::message::Message;
 use sessions::import::{Conversation, Format, read_bytes};
 
@@ -70,13 +72,20 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
 }
 
 fn bytes(common: &Common, path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    let source: io::Result<Box<dyn Read>> = if path == Path::new("-") {
+        Ok(Box::new(io::stdin().lock()))
     } else {
-        std::fs::read(given(common, path))
+        File::open(given(common, path)).map(|file| Box::new(file) as Box<dyn Read>)
     };
-    read.map_err(|error| Failure::input(format!("`{}` cannot be read: {error}", path.display())))
+    let mut bytes = Vec::new();
+    // A device or a pipe may have no end.
+    let read = source.and_then(|source| source.take(LONGEST + 1).read_to_end(&mut bytes));
+    let failure = |what: String| Failure::input(format!("`{}` {what}", path.display()));
+    read.map_err(|error| failure(format!("cannot be read: {error}")))?;
+    match bytes.len() as u64 > LONGEST {
+        true => Err(failure(format!("is longer than {} MB", LONGEST >> 20))),
+        false => Ok(bytes),
+    }
 }
 
 /// A list of messages in the form of fixtures, as it stands: an import would mend what the guard is to find.
