@@ -326,6 +326,28 @@ pub fn read_file(file: File, limit: u64) -> io::Result<Vec<u8>> {
 /// The longest file that is read as a whole, in bytes: one put there by mistake must not fill the memory.
 pub const LONGEST: u64 = 256 << 20;
 
+/// Reads a stream to its end. A pipe or a device may have none.
+///
+/// # Errors
+/// It cannot be read, or is longer than [`LONGEST`] bytes.
+pub fn read_stream(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        let text = format!("it is longer than {} MB", LONGEST >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file of any kind, as [`read_stream`] does.
+///
+/// # Errors
+/// As `read_stream`, or it cannot be opened.
+pub fn read_any(path: &Path) -> io::Result<Vec<u8>> {
+    read_stream(File::open(path)?)
+}
+
 /// Reads a regular text file of at most [`LONGEST`] bytes, which may be behind a link.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! `compeval guard`: may this summary replace the history that it was made from? Needs no project, key or model.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,7 +12,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::given;
 use crate::cli::terminal::Console;
-use base::files::LONGEST;
+use base::files::{read_any, read_stream};
 use base::message::Message;
 use sessions::import::{Conversation, Format, read_bytes};
 
@@ -72,20 +71,11 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
 }
 
 fn bytes(common: &Common, path: &Path) -> Result<Vec<u8>, Failure> {
-    let source: io::Result<Box<dyn Read>> = if path == Path::new("-") {
-        Ok(Box::new(io::stdin().lock()))
-    } else {
-        File::open(given(common, path)).map(|file| Box::new(file) as Box<dyn Read>)
+    let read = match path == Path::new("-") {
+        true => read_stream(io::stdin().lock()),
+        false => read_any(&given(common, path)),
     };
-    let mut bytes = Vec::new();
-    // A device or a pipe may have no end.
-    let read = source.and_then(|source| source.take(LONGEST + 1).read_to_end(&mut bytes));
-    let failure = |what: String| Failure::input(format!("`{}` {what}", path.display()));
-    read.map_err(|error| failure(format!("cannot be read: {error}")))?;
-    match bytes.len() as u64 > LONGEST {
-        true => Err(failure(format!("is longer than {} MB", LONGEST >> 20))),
-        false => Ok(bytes),
-    }
+    read.map_err(|error| Failure::input(format!("`{}` cannot be read: {error}", path.display())))
 }
 
 /// A list of messages in the form of fixtures, as it stands: an import would mend what the guard is to find.
