@@ -12,9 +12,9 @@ use super::conversation::{
     Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
 };
 use super::endings::{Ending, Said, ending};
-use super::json::{arguments, count, error_text, lacks, parse, word};
+use super::json::{count, error_text, lacks, parse, typed_call, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, fit};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
 use base::message::ToolCall;
@@ -120,17 +120,9 @@ fn body(call: &Call, conversation: FlatConversation<'_>) -> Result<Body, BuildFa
     body.set("max_tokens", limit)?;
     body.set("system", (!system.is_empty()).then_some(system))?;
     body.set("messages", messages)?;
-    body.set_tools(
-        call,
-        |name,
-         Tool {
-             description,
-             parameters,
-             ..
-         }| {
-            json!({"name": name, "description": description, "input_schema": parameters})
-        },
-    )?;
+    body.set_tools(call, |name, tool| {
+        json!({"name": name, "description": tool.description, "input_schema": tool.parameters})
+    })?;
     let forbidden = call.forbids_tools().then(|| json!({"type": "none"}));
     body.set("tool_choice", forbidden)?;
     let mut output = Map::new();
@@ -319,16 +311,6 @@ fn usage_of(counts: &Value) -> Usage {
     }
 }
 
-/// The call of a tool, if a block is one.
-fn call(block: &Value) -> Option<ToolCall> {
-    let is_call = block["type"] == "tool_use";
-    let (id, name) = block["id"]
-        .as_str()
-        .zip(block["name"].as_str())
-        .filter(|_| is_call)?;
-    Some(ToolCall::new(id, name, arguments(&block["input"])))
-}
-
 /// The answer in a reply.
 pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
     let reply: Value = parse(body)?;
@@ -355,7 +337,10 @@ pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion
     let text: String = spoken.filter_map(|block| block["text"].as_str()).collect();
     Said {
         text: &text,
-        calls: blocks.iter().filter_map(call).collect(),
+        calls: blocks
+            .iter()
+            .filter_map(|block| typed_call(block, "tool_use", "id", "input"))
+            .collect(),
         end,
     }
     .completion(operation, || {

@@ -13,7 +13,7 @@ use super::conversation::{
 use super::endings::Said;
 use super::json::{Fields, arguments, error_text, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, call_id, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, call_id, fit};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use base::message::ToolCall;
 
@@ -40,19 +40,11 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         "response_format",
         call.schema.as_deref().map(response_format),
     )?;
-    body.set_tools(
-        call,
-        |name,
-         Tool {
-             description,
-             parameters,
-             ..
-         }| {
-            let function =
-                json!({"name": name, "description": description, "parameters": parameters});
-            json!({"type": "function", "function": function})
-        },
-    )?;
+    body.set_tools(call, |name, tool| {
+        let function =
+            json!({"name": name, "description": tool.description, "parameters": tool.parameters});
+        json!({"type": "function", "function": function})
+    })?;
     body.set("tool_choice", call.forbids_tools().then_some("none"))?;
     if is_below(&host(&spec.base_url), "openrouter.ai") {
         body.set(

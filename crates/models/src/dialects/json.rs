@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::call::ReadFault;
+use base::message::ToolCall;
 use base::text::one_line;
 use base::units::{Tokens, Usage};
 
@@ -89,6 +90,13 @@ pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>, ReadFault> {
 /// Arguments of a call, which some servers send as an object and not as text.
 pub(crate) fn arguments(given: &Value) -> String {
     word(given).unwrap_or_default()
+}
+
+/// The call that an item of this type is, with the names of its id and of its arguments; `None` for another item.
+pub(crate) fn typed_call(item: &Value, kind: &str, id: &str, input: &str) -> Option<ToolCall> {
+    let named = item[id].as_str().zip(item["name"].as_str());
+    let (id, name) = named.filter(|_| item["type"] == kind)?;
+    Some(ToolCall::new(id, name, arguments(&item[input])))
 }
 
 /// The names under which servers put a message into an error, or an error into a body.

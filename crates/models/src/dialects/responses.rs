@@ -11,11 +11,10 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, arguments, error_text, lacks, parse, raw, word};
+use super::json::{Fields, error_text, lacks, parse, raw, typed_call, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, Tool, fit};
+use crate::call::{LONGEST_ID, LONGEST_NAME, fit};
 use crate::spec::{Dialect, ProviderSpec};
-use base::message::ToolCall;
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -75,8 +74,14 @@ fn set_conversation(body: &mut Body, call: &Call) -> Result<(), BuildFault> {
         instructions.or(conversation.system.as_deref()),
     )?;
     body.set("input", items(&conversation))?;
-    body.set_tools(call, |name, Tool { description, parameters, .. }| {
-        json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": false})
+    body.set_tools(call, |name, tool| {
+        json!({
+            "type": "function",
+            "name": name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "strict": false,
+        })
     })
 }
 
@@ -122,16 +127,6 @@ fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
     items
 }
 
-/// The call of a function, if an item is one.
-fn call(item: &Value) -> Option<ToolCall> {
-    let is_call = item["type"] == "function_call";
-    let (id, name) = item["call_id"]
-        .as_str()
-        .zip(item["name"].as_str())
-        .filter(|_| is_call)?;
-    Some(ToolCall::new(id, name, arguments(&item["arguments"])))
-}
-
 /// The answer in a reply.
 pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
     let reply: Value = parse(body)?;
@@ -161,7 +156,10 @@ pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion
     };
     Said {
         text: &answer(output)?,
-        calls: output.iter().filter_map(call).collect(),
+        calls: output
+            .iter()
+            .filter_map(|item| typed_call(item, "function_call", "call_id", "arguments"))
+            .collect(),
         end,
     }
     .completion(operation, || sent_back(raw_output(body)?))
