@@ -15,6 +15,15 @@ fn touches(asked: &Asked, wanted: Wanted) -> bool {
     asked.wanted == wanted && asked.text.contains(TOUCHED)
 }
 
+/// Lets `regenerative` ask the model `small-9`, while all else asks another.
+fn compress_with_another_model(project: &Project) {
+    project.edit(
+        "pipeline.toml",
+        "strategy = \"regenerative\"\nmodel    = \"mock/small-1\"",
+        "strategy = \"regenerative\"\nmodel    = \"mock/small-9\"",
+    );
+}
+
 fn refusal(status: u16, code: &str, message: &str) -> Reply {
     Reply::Raw(
         status,
@@ -477,11 +486,7 @@ fn a_model_that_does_not_exist_is_reported_with_a_hint() {
 fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "strategy = \"regenerative\"\nmodel    = \"mock/small-1\"",
-        "strategy = \"regenerative\"\nmodel    = \"mock/small-9\"",
-    );
+    compress_with_another_model(&project);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
     server.script(|asked| match asked.json["model"] == "small-9" {
         true => refusal(
@@ -534,11 +539,7 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
 fn a_model_that_fails_each_time_in_other_numbers_is_given_up_while_others_work() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "strategy = \"regenerative\"\nmodel    = \"mock/small-1\"",
-        "strategy = \"regenerative\"\nmodel    = \"mock/small-9\"",
-    );
+    compress_with_another_model(&project);
     let free = AtomicUsize::new(0);
     server.script(move |asked| match asked.json["model"] == "small-9" {
         true => {

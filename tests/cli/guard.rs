@@ -114,6 +114,16 @@ fn what_are_no_two_histories_is_refused() {
 
 #[test]
 #[cfg(unix)]
+fn a_history_without_an_end_is_refused() {
+    let project = Project::empty();
+    project.write("after.json", &history().to_string());
+    project
+        .expect(2, "guard --before /dev/zero --after after.json")
+        .says(&["`/dev/zero`", "longer than 256 MB"]);
+}
+
+#[test]
+#[cfg(unix)]
 fn a_run_shows_how_many_contexts_of_a_method_would_have_been_rejected() {
     let server = Server::start();
     let project = Project::new(&server);

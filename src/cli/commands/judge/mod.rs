@@ -22,7 +22,7 @@ use crate::judge::{
 };
 use crate::pipeline::{Pipeline, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
-use base::files::read_text;
+use base::files::{read_stream, read_text};
 use selftest::{AskedCases, ask_judges};
 
 #[derive(Debug, Subcommand)]
@@ -128,7 +128,8 @@ fn run_grade(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exi
 
 fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure> {
     let (path, text) = if file == Path::new("-") {
-        let text = io::read_to_string(io::stdin());
+        let bytes = read_stream(io::stdin().lock());
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
         (
             "standard input".to_owned(),
             text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,

@@ -3,7 +3,7 @@
 //! What messages contain is read by one reader for all of them ([`super::blocks`]). Most formats are tables that say
 //! where messages are; a format whose records depend on each other has a file of its own.
 //!
-//! Messages as the APIs have them: a body, a list, one message or one body per line; Responses bodies too.
+//! Read here: messages as the APIs have them, as a body, a list, one message or one body per line, of Responses too.
 
 mod claude_code;
 mod codex;
