@@ -412,6 +412,9 @@ fn a_bank_without_facts_has_a_scale_and_what_to_suspect_is_unknown() {
         report.contains("without expected facts it is not known which"),
         "{report}"
     );
+    let shown = project.expect(0, "show harbor --probe owner --method anchored");
+    shown.stdout_says(&["removed)"]);
+    assert!(!shown.stdout.contains("of the facts"), "{}", shown.stdout);
 }
 
 /// More probes about the harbor, so that a gate has enough of them to refuse.

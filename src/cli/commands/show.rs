@@ -213,12 +213,17 @@ impl Page<'_> {
 
     fn size(&self) -> String {
         let row = self.row;
+        // A question that cannot be answered has no facts.
+        let facts = row.fact_survival.map(|kept| {
+            let kept = percent(Some(kept));
+            say!("; it contains {kept} of the facts", "；含有 {kept} 的事实")
+        });
+        let facts = facts.unwrap_or_default();
         match (row.context_tokens, row.replaced_tokens) {
             (Some(kept), Some(replaced)) => say!(
-                "{kept} tokens replace {replaced} ({} removed); it contains {} of the facts",
-                "{kept} 词元替换 {replaced}（压缩掉 {}）；含有 {} 的事实",
-                percent(row.compression_ratio),
-                percent(row.fact_survival)
+                "{kept} tokens replace {replaced} ({} removed){facts}",
+                "{kept} 词元替换 {replaced}（压缩掉 {}）{facts}",
+                percent(row.compression_ratio)
             ),
             _ => localized("size unknown", "大小未知").to_owned(),
         }
