@@ -122,9 +122,9 @@ const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
         [
             [
                 "Which files were created?",
-                "Which files were created last?",
+                "Which of the files that were created were written last?",
             ],
-            ["新建了哪些文件？", "最后新建了哪些文件？"],
+            ["新建了哪些文件？", "新建的文件中，最后写入的是哪些？"],
         ],
     ),
     (

@@ -127,14 +127,17 @@ impl FileLedger {
                 message,
                 ..FileRecord::default()
             });
-            self.take(&operation.path);
+            // What moves onto a known file, such as a temporary copy of it, changes that file.
+            let replaced = self.take(&operation.path).filter(|file| !file.deleted);
             return self.files.push(FileRecord {
                 path: operation.path.clone(),
-                renamed_from: Some(from.clone()),
                 modified: true,
-                deleted: false,
                 message,
-                ..old
+                ..replaced.unwrap_or(FileRecord {
+                    renamed_from: Some(from.clone()),
+                    deleted: false,
+                    ..old
+                })
             });
         }
         let is_read = operation.action == FileAction::Read;
@@ -369,5 +372,14 @@ mod tests {
         assert!(old.deleted && old.path == "src/a.rs");
         assert!(new.read && new.modified && new.uncertain && new.message == 3);
         assert_eq!(new.renamed_from.as_deref(), Some("src/a.rs"));
+
+        let command = "sed s/a/b/ src/a.rs > src/a.rs.tmp && mv src/a.rs.tmp src/a.rs";
+        let ledger = session(&[
+            ("read", json!({"path": "src/a.rs"}), "fn a()"),
+            ("bash", json!({ "command": command }), ""),
+        ]);
+        let changed = ledger.files.last().unwrap();
+        assert!(changed.path == "src/a.rs" && changed.modified && !changed.created);
+        assert_eq!(changed.renamed_from, None, "it was there before");
     }
 }
