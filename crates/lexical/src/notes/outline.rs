@@ -51,7 +51,7 @@ impl SessionOutline {
             files: files.iter().map(|note| note.file.clone()).collect(),
             modified: files
                 .iter()
-                .filter(|note| note.file.modified && !note.file.created)
+                .filter(|note| note.file.modified && !note.file.created && !note.file.may_be_new)
                 .map(|note| (note.file.path.clone(), note.details.clone()))
                 .collect(),
             changed_last: files
