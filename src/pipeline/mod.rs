@@ -44,7 +44,7 @@ pub use schema::SCHEMAS;
 pub use select::{MatrixSelection, Overrides};
 pub use settings::declared_locale;
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
-pub use starter::{Adapter, in_language, starter_files, with_selftest_seed};
+pub use starter::{Adapter, in_language, starter_files, starter_pipeline};
 
 #[cfg(test)]
 mod tests;

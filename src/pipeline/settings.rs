@@ -243,18 +243,14 @@ pub(super) fn plant_all(items: &Items, fixtures: &mut [LoadedFixture], problems:
             place,
         };
         let planting = plant(&items.set, session, items.design.variants, items.seed);
-        for sentence in planting.left_out {
+        if planting.variants.is_empty() {
+            let message = format!("nothing can be planted in {}", fixture.name);
+            problems.push(Problem::warning(message).help(planting.left_out.join("; ")));
+        } else {
             let help =
                 "longer sessions take more items; an own `set` in [planted] may have other objects";
-            problems.push(Problem::warning(sentence).help(help));
-        }
-        if planting.variants.is_empty() {
-            let message = format!(
-                "nothing can be planted in {}: it is too short",
-                fixture.name
-            );
-            problems
-                .push(Problem::warning(message).help("its figures of planted items are missing"));
+            let warnings = planting.left_out.into_iter().map(Problem::warning);
+            warnings.for_each(|warning| problems.push(warning.help(help)));
         }
         loaded.variants = planting.variants.into_iter().map(Arc::new).collect();
     }

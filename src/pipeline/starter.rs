@@ -8,15 +8,19 @@ use base::locale::Locale;
 use base::named_enum;
 
 /// The shipped pipeline as a new project gets it: it finds the schemas beside it, and it has a seed of its own for the
-/// self-test of judges, so that each project has other cases.
-pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
-    pipeline.replace("./assets/schemas/", "./schemas/").replacen(
-        "[pipeline]\n",
-        &format!(
-            "[pipeline]\nselftest_seed = {seed}            # draws the cases that judges are tested with; keep it\n"
-        ),
-        1,
-    )
+/// self-test of judges, so that each project has other cases. Into the sample session, items are planted.
+pub fn starter_pipeline(pipeline: &str, seed: u64, has_sample: bool) -> String {
+    let seeded = format!(
+        "[pipeline]\nselftest_seed = {seed}            # draws the cases that judges are tested with; keep it\n"
+    );
+    let text = pipeline
+        .replace("./assets/schemas/", "./schemas/")
+        .replacen("[pipeline]\n", &seeded, 1);
+    if has_sample {
+        text.replacen("#\n# [planted]\n# enabled", "[planted]\nenabled", 1)
+    } else {
+        text
+    }
 }
 
 /// The text of a new project's file in a language: the pipeline names the language, and the prompt is written in it.

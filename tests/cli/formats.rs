@@ -470,6 +470,7 @@ fn a_method_may_be_named_by_several_words() {
 #[test]
 fn the_sample_of_research_work_proves_its_bank_and_runs() {
     let project = offline();
+    project.edit("pipeline.toml", "[planted]\nenabled = true", "");
     let fixture = include_str!("../../examples/research/fixtures/research-compare-documents.json");
     let bank =
         include_str!("../../examples/research/probes/research-compare-documents.probes.json");

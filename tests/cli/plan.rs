@@ -63,6 +63,7 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
 fn the_judges_copy_of_a_context_counts_with_its_own_tokens_also_once_it_is_in_the_cache() {
     let project = Project::empty();
     project.expect(0, "init . --quiet");
+    project.edit("pipeline.toml", "[planted]\nenabled = true", "");
     let tokens = || {
         let plan = plan(
             &project,

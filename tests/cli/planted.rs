@@ -279,7 +279,35 @@ fn a_wrong_set_is_named_and_a_session_without_room_is_said() {
     project.write("fixtures/short.json", &short.to_string());
     project
         .expect(0, "plan --planted")
-        .says(&["nothing can be planted in short: it is too short"]);
+        .says(&["nothing can be planted in short"]);
     project.edit("pipeline.toml", "variants = 2", "variants = 0");
     project.expect(2, "plan --planted").says(&["variants"]);
+}
+
+#[test]
+fn the_sample_session_has_room_for_every_item() {
+    let project = Project::empty();
+    project.expect(0, "init");
+    let checked = project.expect(0, "check --json").json();
+    assert_eq!(checked["warnings"], json!([]));
+    project.expect(0, "run --label first --planted --methods full,none --quiet");
+    let rows = project.read("results/first/planted.jsonl");
+    let items: std::collections::BTreeSet<String> = rows
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap())
+        .map(|row| format!("{} {}", row["variant"], row["kind"]))
+        .collect();
+    assert_eq!(
+        items.len(),
+        4 * 7,
+        "four variants of seven kinds: {items:?}"
+    );
+
+    let project = Project::empty();
+    project.expect(0, "init --empty");
+    let pipeline = project.read("pipeline.toml");
+    assert!(
+        pipeline.contains("# [planted]"),
+        "own sessions are not planted unasked"
+    );
 }

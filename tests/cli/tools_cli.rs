@@ -270,6 +270,11 @@ fn check_names_file_line_and_column_of_every_fault_at_once() {
 #[test]
 fn recommendations_of_check_are_warnings() {
     let project = Project::new();
+    let pipeline = project.read("pipeline.toml");
+    project.write(
+        "pipeline.toml",
+        &pipeline.replace("[planted]\nenabled = true", ""),
+    );
     let starter: Value =
         serde_json::from_str(&project.read(&format!("fixtures/{STARTER}.json"))).unwrap();
     let texts = ["port 8080", "port 8081", "port 8082"]

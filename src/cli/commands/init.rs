@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{
-    Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed,
+    Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, starter_pipeline,
 };
 use base::files::{FileError, read_text, write_whole};
 use base::guarded::check_folders;
@@ -83,7 +83,7 @@ pub(super) fn write_starter(
         let is_pipeline = *path == PIPELINE_FILE;
         let text = in_language(path, text, locale);
         let text = if is_pipeline {
-            with_selftest_seed(&text, random_seed())
+            starter_pipeline(&text, random_seed(), !is_empty)
         } else {
             text.into_owned()
         };
