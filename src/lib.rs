@@ -95,7 +95,6 @@ pub mod report;
 pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
-pub mod search;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod stand_in;

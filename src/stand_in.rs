@@ -42,9 +42,9 @@ pub fn reply(stage: Stage, values: &BTreeMap<&str, Arc<str>>) -> String {
             }
             let may_search = value(SEARCHES_LEFT).parse().is_ok_and(|left: u32| left > 0);
             let search = may_search
-                .then(|| lexical::search(context, question))
+                .then(|| lexical::search_for(context, question))
                 .flatten();
-            search.unwrap_or_else(|| lexical::answer(context, question, value(INSTRUCTIONS)))
+            search.unwrap_or_else(|| lexical::answer(context, question))
         }
         Stage::Judge => judge(value("request"), value(INSTRUCTIONS)),
         Stage::Probes => propose(value("transcript")),

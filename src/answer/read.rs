@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::Recovery;
 use super::exchange::{Archive, Excerpt};
 use crate::action::Digest;
-use crate::search::{Ranking, excerpt};
 use base::text::shortened;
+use lexical::search::{Ranking, excerpt};
 use models::ReadFault;
 use sessions::transcript::{Message, estimate_tokens};
 

@@ -15,7 +15,7 @@ use crate::action::{ActionKey, Stage};
 use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::entries::{EntryRecord, Refresh};
 use crate::pipeline::{Matrix, Pipeline};
-use crate::search::excerpt;
+use lexical::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::{Lookup, Record};
 

@@ -9,7 +9,7 @@ use crate::action::InputValue;
 use crate::compress::{Kept, Method, Shape, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, JudgeIx, LoadedFixture, PointIx, ProbeIx, VariantIx};
-use crate::search::SearchIndex;
+use lexical::search::SearchIndex;
 use models::ToolOffer;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 

@@ -8,8 +8,8 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
-use compeval::search::{SearchIndex, excerpt};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use lexical::search::{SearchIndex, excerpt};
 use sessions::transcript::estimate_tokens;
 
 /// The numbers of bytes of a session, and of a message, which is as long as results of tools.

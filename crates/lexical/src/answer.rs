@@ -12,11 +12,13 @@
 //! large to be quoted whole and has nothing related. Superseded and current values are quoted side by side; the later
 //! passage ranks slightly higher.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
 
-use super::instructions::limit;
 use super::passages::{Origin, Passage, passages};
-use super::terms::{Term, each_term, terms};
+use super::search::SearchIndex;
+use super::terms::{Term, terms};
 use crate::notes::rules;
 use base::text::one_line;
 use base::words::is_chinese;
@@ -26,35 +28,36 @@ use sessions::transcript::estimate_tokens;
 pub(super) const NOTHING: &str = "The context does not say.";
 const NOTHING_ZH: &str = "上下文中没有说明。";
 
-/// The size of an answer in tokens if the prompt names no limit. An answer of 500 tokens gives 84% of the facts in a whole
+/// The size of an answer in tokens. An answer of 500 tokens gives 84% of the facts in a whole
 /// transcript, one of 1000 tokens 91%, one of 2000 or more 93%. Longer answers are not to the point.
 const ROOM: u64 = 1000;
 
-/// Answers `question` from `context`, in the form and within the limit that `instructions` name. Quotes all passages if they
-/// fit, otherwise those that share most with the question. Rules cannot tell that related passages lack the answer.
-pub fn answer(context: &str, question: &str, instructions: &str) -> String {
-    let form = AnswerFormat::from_instructions(instructions);
+/// Answers `question` from `context`. Quotes all passages if they fit, otherwise those that share most with the question.
+/// Rules cannot tell that related passages lack the answer.
+pub fn answer(context: &str, question: &str) -> String {
     let passages = passages(context);
     let size: u64 = passages
         .iter()
         .map(|passage| estimate_tokens(&passage.text).0 + 1)
         .sum();
-    if form.passages < passages.len() || size > form.tokens {
-        return Retriever::new(passages).answer(question, form);
+    if size > ROOM {
+        return Retriever::new(passages).answer(question);
     }
     if passages.is_empty() {
         return nothing(question).to_owned();
     }
-    let lines: Vec<String> = passages
-        .iter()
-        .map(|passage| form.line(&passage.text))
-        .collect();
+    let lines: Vec<&str> = passages.iter().map(|passage| line(&passage.text)).collect();
     lines.join("\n")
+}
+
+/// A passage as a line of its own, without the mark of a list.
+fn line(text: &str) -> &str {
+    text.trim_start_matches(['-', '*', ' '])
 }
 
 /// Asks for a search for `question` if the best passage of `context`, together with the next one of its block, lacks more
 /// than half of the question's terms.
-pub fn search(context: &str, question: &str) -> Option<String> {
+pub fn search_for(context: &str, question: &str) -> Option<String> {
     let asked = terms(question);
     let passages = passages(context);
     let passage_terms: Vec<Vec<Term>> = passages
@@ -95,105 +98,46 @@ const SERVED: f64 = 0.9;
 #[derive(Debug)]
 struct Retriever {
     passages: Vec<Passage>,
-    lengths: Vec<f64>,
-    mean_length: f64,
-    postings: HashMap<Term, Vec<(u32, f64)>>,
+    index: SearchIndex,
 }
 
 impl Retriever {
     fn new(passages: Vec<Passage>) -> Retriever {
-        let mut postings: HashMap<Term, Vec<(u32, f64)>> = HashMap::new();
-        let mut lengths = Vec::with_capacity(passages.len());
-        for (index, passage) in (0u32..).zip(&passages) {
-            let mut length = 0.0;
-            let mut count = |term| {
-                length += 1.0;
-                let list = postings.entry(term).or_default();
-                match list.last_mut().filter(|(last, _)| *last == index) {
-                    Some((_, count)) => *count += 1.0,
-                    None => list.push((index, 1.0)),
-                }
-            };
-            if let Origin::Noted(subject) = passage.origin {
-                each_term(subject, &mut count);
-            }
-            each_term(&passage.text, &mut count);
-            lengths.push(length);
-        }
-        let mean_length = lengths.iter().sum::<f64>() / (lengths.len().max(1) as f64);
-        Retriever {
-            passages,
-            lengths,
-            mean_length,
-            postings,
-        }
+        let texts = passages.iter().map(|passage| match passage.origin {
+            Origin::Noted(subject) => format!("{subject} {}", passage.text).into(),
+            _ => Cow::from(passage.text.as_str()),
+        });
+        let index = SearchIndex::new(texts);
+        Retriever { passages, index }
     }
 
     /// The passages that share most with the question, in their order.
-    fn answer(&self, question: &str, form: AnswerFormat) -> String {
-        let chosen = self.choose(question, self.query_terms(question), form);
+    fn answer(&self, question: &str) -> String {
+        let asked = self.index.weights(question, &self.all());
+        let chosen = self.choose(question, asked);
         if chosen.is_empty() {
             nothing(question).to_owned()
         } else {
-            self.quote(&chosen, question, form)
+            self.quote(&chosen, question)
         }
     }
 
-    /// The terms of the question with their weights: the rarer in the context, the heavier.
-    fn query_terms(&self, question: &str) -> Vec<(Term, f64)> {
-        terms(question)
-            .into_iter()
-            .map(|term| (term, self.weight(term)))
-            .collect()
-    }
-
-    fn weight(&self, term: Term) -> f64 {
-        let all = self.passages.len() as f64;
-        let holding = self
-            .postings
-            .get(&term)
-            .map_or(0.0, |list| list.len() as f64);
-        // A term that occurs nowhere weighs as much as one that occurs once.
-        ((all + 1.0) / (holding.max(1.0) + 0.5))
-            .ln()
-            .max(0.1)
-            .powf(0.8)
-    }
-
-    /// The BM25 score of every passage.
-    fn scores(&self, asked: &[(Term, f64)]) -> Vec<f64> {
-        const K: f64 = 1.2;
-        const B: f64 = 0.4;
-        let mut scores = vec![0.0; self.passages.len()];
-        for (term, weight) in asked {
-            for (index, count) in self.postings.get(term).into_iter().flatten() {
-                let at = *index as usize;
-                let length = self.lengths.get(at).copied().unwrap_or(1.0);
-                let scale = K * (1.0 - B + B * length / self.mean_length.max(1.0));
-                if let Some(score) = scores.get_mut(at) {
-                    *score += weight * count * (K + 1.0) / (count + scale);
-                }
-            }
-        }
-        scores
+    fn all(&self) -> Range<usize> {
+        0..self.passages.len()
     }
 
     /// Takes the best passage repeatedly. The terms of a chosen passage count less for the next one, so that every part of
     /// the question is served.
-    fn choose(
-        &self,
-        question: &str,
-        mut asked: Vec<(Term, f64)>,
-        form: AnswerFormat,
-    ) -> Vec<usize> {
+    fn choose(&self, question: &str, mut asked: Vec<(Term, f64)>) -> Vec<usize> {
+        let all = self.all();
         let candidates = self.candidates(
             &QuestionKinds::from_question(question),
-            &self.scores(&asked),
+            &self.index.scores(&asked, &all),
         );
         let mut chosen: Vec<usize> = Vec::new();
-        let mut room = form.tokens;
-        while room > 0 && chosen.len() < form.passages {
-            let scores = self.scores(&asked);
+        let mut room = ROOM;
+        while room > 0 {
+            let scores = self.index.scores(&asked, &all);
             let open = candidates.iter().filter(|(at, _)| !chosen.contains(at));
             let scored =
                 open.map(|(at, factor)| (*at, self.score_in_context(*at, &scores) * factor));
@@ -281,46 +225,14 @@ impl Retriever {
         origin * late * tiny * kinds.factor(&passage.text)
     }
 
-    fn quote(&self, chosen: &[usize], question: &str, form: AnswerFormat) -> String {
+    fn quote(&self, chosen: &[usize], question: &str) -> String {
         let asked = terms(question);
         let lines: Vec<String> = chosen
             .iter()
             .filter_map(|at| self.passages.get(*at))
-            .map(|passage| form.line(&excerpt(&passage.text, &asked)))
+            .map(|passage| line(&excerpt(&passage.text, &asked)).to_owned())
             .collect();
         lines.join("\n")
-    }
-}
-
-/// The form and the limit that an answer prompt asks for.
-#[derive(Clone, Copy, Debug)]
-struct AnswerFormat {
-    tokens: u64,
-    passages: usize,
-    list: bool,
-}
-
-impl AnswerFormat {
-    fn line(self, text: &str) -> String {
-        let text = text.trim_start_matches(['-', '*', ' ']);
-        if self.list {
-            format!("- {text}")
-        } else {
-            text.to_owned()
-        }
-    }
-
-    fn from_instructions(instructions: &str) -> AnswerFormat {
-        let lower = instructions.to_lowercase();
-        let is_one = has_any(
-            &lower,
-            "one sentence|single sentence|one line|single line|一句话",
-        );
-        AnswerFormat {
-            tokens: limit(instructions).unwrap_or(ROOM),
-            passages: if is_one { 1 } else { usize::MAX },
-            list: has_any(&lower, "bullet|as a list|列表"),
-        }
     }
 }
 
@@ -442,10 +354,6 @@ taken by nginx. Going with port 8081 instead, because the firewall lets it throu
 {\"command\":\"sed -i s/8080/8081/ conf/app.toml\"}\n\n[result terminal]\n\n[assistant]\nThe retry test fails: \
 ValueError: delay must not be negative. The log rotates daily.";
 
-    fn answer(context: &str, question: &str) -> String {
-        super::answer(context, question, "")
-    }
-
     #[test]
     fn the_passages_on_the_question_are_quoted_word_for_word() {
         let port = answer(CONTEXT, "Which port was chosen and why?");
@@ -508,16 +416,16 @@ ValueError: delay must not be negative. The log rotates daily.";
     fn a_search_is_asked_for_where_the_best_passage_is_weak() {
         let question = "Which port was chosen and why?";
         assert_eq!(
-            search("", question).as_deref(),
+            search_for("", question).as_deref(),
             Some("SEARCH: Which port was chosen and why?")
         );
         assert_eq!(
-            search("The dashboard is done.", question),
-            search("", question)
+            search_for("The dashboard is done.", question),
+            search_for("", question)
         );
-        assert_eq!(search(CONTEXT, question), None);
+        assert_eq!(search_for(CONTEXT, question), None);
         assert_eq!(
-            search("", "端口最后\n改成了多少？").as_deref(),
+            search_for("", "端口最后\n改成了多少？").as_deref(),
             Some("SEARCH: 端口最后 改成了多少？")
         );
     }
@@ -562,7 +470,7 @@ ValueError: delay must not be negative. The log rotates daily.";
             "这里说别的。".repeat(900),
             "那里也说别的，".repeat(900)
         );
-        let answer = super::answer(&line, "租约是多少秒？", "");
+        let answer = super::answer(&line, "租约是多少秒？");
         assert!(
             answer.contains("租约为120秒") && answer.len() <= QUOTED,
             "{answer}"

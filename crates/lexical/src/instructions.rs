@@ -1,4 +1,4 @@
-//! What a prompt asks for, as far as rules can read it: headings, kinds of content, a limit of length.
+//! What a prompt asks for, as far as the rules read it: its headings.
 
 use std::sync::LazyLock;
 
@@ -51,22 +51,15 @@ pub(super) struct PromptSection {
     pub(super) kinds: Vec<Kind>,
 }
 
-/// The sections of a prompt, in order: its headings, else one section with what its sentences name. Empty if the prompt
-/// names nothing.
+/// The sections of a prompt, in order: its headings, else one section for everything.
 pub(super) fn sections(prompt: &str) -> Vec<PromptSection> {
     let mut headings = prompt_headings(prompt);
     headings.dedup_by_key(|(_, heading)| *heading);
     if headings.is_empty() {
-        let kinds = named_kinds(prompt);
-        let summary = PromptSection {
+        return vec![PromptSection {
             heading: "Summary".to_owned(),
-            kinds,
-        };
-        return if summary.kinds.is_empty() {
-            Vec::new()
-        } else {
-            vec![summary]
-        };
+            kinds: Kind::ALL.to_vec(),
+        }];
     }
     let mut sections: Vec<PromptSection> = headings
         .into_iter()
@@ -171,95 +164,15 @@ pub(super) fn kinds_of(heading: &str) -> Vec<Kind> {
     entry.map(|(_, kinds)| kinds.to_vec()).unwrap_or_default()
 }
 
-/// Nouns for kinds of content in a sentence. Headings are matched more freely.
-static NAMED: LazyLock<Vec<(Regex, &'static [Kind])>> = LazyLock::new(|| {
-    let nouns: [(&str, &'static [Kind]); 7] = [
-        (
-            r"\bfiles?\b|\bpaths?\b|文件|路径",
-            &[Kind::Created, Kind::Modified, Kind::Read],
-        ),
-        (r"\bdecisions?\b|\breasons?\b|决定|理由", &[Kind::Decision]),
-        (r"\berrors?\b|\bfailures?\b|错误|报错", &[Kind::Error]),
-        (
-            r"\bnext steps?\b|\bopen (?:work|tasks?)\b|\bto-?dos?\b|\bpending\b|待办|后续",
-            &[Kind::Next],
-        ),
-        (
-            r"\b(?:current|present) (?:state|status|values?)\b|\bstate of\b|状态|现状",
-            &[Kind::State],
-        ),
-        (
-            r"\bconstraints?\b|\brules of the user\b|\bdemands?\b|约束|要求",
-            &[Kind::Demand],
-        ),
-        (
-            r"\bgoals?\b|\bintent\b|\brequests?\b|目标|请求",
-            &[Kind::Intent],
-        ),
-    ];
-    nouns
-        .into_iter()
-        .map(|(noun, kinds)| (pattern(noun), kinds))
-        .collect()
-});
-
-fn named_kinds(prompt: &str) -> Vec<Kind> {
-    let lower = prompt.to_lowercase();
-    NAMED
-        .iter()
-        .filter(|(noun, _)| noun.is_match(&lower))
-        .flat_map(|(_, kinds)| kinds.iter().copied())
-        .collect()
-}
-
-/// Whether a prompt asks for the transcript as it is.
-pub(super) fn wants_copy(prompt: &str) -> bool {
-    static COPY: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\b(?:repeat|copy|reproduce|echo)\b[^.\n]*\b(?:transcript|conversation|session|messages|everything)\b|逐字|原样",
-        )
-    });
-    COPY.is_match(prompt)
-}
-
-/// The smallest limit of length that a prompt names, in tokens.
-pub(super) fn limit(prompt: &str) -> Option<u64> {
-    static LIMIT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)(\d[\d,]*)[\s-]*(words?\b|tokens?\b|characters?\b|个?词|个?字|个?令牌)")
-    });
-    let limits = LIMIT.captures_iter(prompt).filter_map(|captures| {
-        let number: u64 = captures.get(1)?.as_str().replace(',', "").parse().ok()?;
-        let unit = captures.get(2)?.as_str().to_lowercase();
-        // 3 words are about 4 tokens. A character of English is a quarter of a token, one of Chinese a whole token.
-        Some(match unit.chars().next()? {
-            'w' => number.saturating_mul(4) / 3,
-            'c' => number / 4,
-            _ => number,
-        })
-    });
-    limits.filter(|tokens| *tokens > 0).min()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sentences_name_kinds_where_there_are_no_headings() {
-        let [section] = &sections("Sum up the decisions, the errors and the files.")[..] else {
-            panic!("one section")
-        };
-        assert_eq!(
-            section.kinds,
-            [
-                Kind::Created,
-                Kind::Modified,
-                Kind::Read,
-                Kind::Decision,
-                Kind::Error
-            ]
-        );
-        assert_eq!(sections("Write nothing but banana."), []);
+    fn a_prompt_without_headings_asks_for_everything() {
+        let sections = sections("Sum up the conversation in 300 words.");
+        let kinds: Vec<&[Kind]> = sections.iter().map(|section| &section.kinds[..]).collect();
+        assert_eq!(kinds, [Kind::ALL]);
     }
 
     #[test]
@@ -267,16 +180,6 @@ mod tests {
         let sections = sections("## Session intent\n## Constraints\n## Banana\n");
         let kinds: Vec<&[Kind]> = sections.iter().map(|section| &section.kinds[..]).collect();
         assert_eq!(kinds, [&[Kind::Intent][..], &[Kind::Demand], &[]]);
-    }
-
-    #[test]
-    fn limits_are_read_in_words_tokens_and_characters() {
-        assert_eq!(limit("At most 300 words, or 1,000 tokens."), Some(400));
-        assert_eq!(limit("不超过500字。"), Some(500));
-        assert_eq!(
-            limit("within about {{ target_tokens }} tokens; 3 sections"),
-            None
-        );
     }
 
     #[test]

@@ -38,11 +38,12 @@ mod instructions;
 mod invented;
 pub mod notes;
 mod passages;
+pub mod search;
 mod summary;
 mod tasks;
 mod terms;
 
-pub use answer::{answer, search};
+pub use answer::{answer, search_for};
 pub use entries::{ContextEntries, ContextEntry};
 pub use grade::{Aspect, GradedAnswer, LiteralGrade};
 pub use instructions::prompt_headings;

@@ -1,7 +1,7 @@
 //! Compression by extraction: sentences that say something exact, under the headings that the prompt asks for.
 
 use super::gather::{Entry, Kind, gather};
-use super::instructions::{PromptSection, kinds_of, limit, sections, wants_copy};
+use super::instructions::{PromptSection, kinds_of, sections};
 use super::passages::read_transcript;
 use super::terms::terms;
 use crate::notes::allocate;
@@ -15,39 +15,23 @@ pub struct SummaryPrompt<'a> {
     pub previous_summary: &'a str,
     /// What the work goes on with.
     pub focus_topic: &'a str,
-    /// The size to keep to, in tokens. If the prompt names a smaller one, that counts.
+    /// The size to keep to, in tokens.
     pub target_tokens: Option<u64>,
     /// The prompt as its author wrote it, without values.
     pub instructions: &'a str,
 }
 
-/// The size of a summary for which neither the method nor the prompt names one, in tokens.
+/// The size of a summary for which the method names none, in tokens.
 const SIZE: u64 = 1500;
 /// The share of the size for a heading whose words name no kind.
 const OTHER: f64 = 0.1;
 /// The share of the size that is reserved for the headings, however many there are.
 const HEADINGS: f64 = 0.04;
-/// The summary of a prompt that asks for nothing known.
-const NOT_UNDERSTOOD: &str = "(The rule-based stand-in found nothing in the prompt that it understands: no heading, no \
-kind of content such as files, decisions or errors. It extracted nothing.)";
-
 /// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if the prompt asked for
 /// all kinds. So removing a heading loses its content and gives the others no room.
 pub fn summarize(given: &SummaryPrompt<'_>) -> String {
     let sections = sections(given.instructions);
-    let limit = [given.target_tokens, limit(given.instructions)]
-        .into_iter()
-        .flatten()
-        .min()
-        .unwrap_or(SIZE);
-    if sections.is_empty() {
-        let is_copy = wants_copy(given.instructions);
-        return if is_copy {
-            copy(given, limit)
-        } else {
-            NOT_UNDERSTOOD.to_owned()
-        };
-    }
+    let limit = given.target_tokens.unwrap_or(SIZE);
     let mut span = read_transcript(given.transcript)
         .unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
     let mut entries = former_entries(given.previous_summary, 0);
@@ -67,25 +51,6 @@ pub fn summarize(given: &SummaryPrompt<'_>) -> String {
         }
     }
     write(&sections, &entries, room)
-}
-
-/// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
-fn copy(given: &SummaryPrompt<'_>, limit: u64) -> String {
-    let mut left = limit;
-    let mut lines = Vec::new();
-    for line in given
-        .previous_summary
-        .lines()
-        .chain(given.transcript.lines())
-    {
-        let size = count_tokens(line).0 + 1;
-        if size > left {
-            break;
-        }
-        left -= size;
-        lines.push(line);
-    }
-    lines.join("\n")
 }
 
 /// Takes a former summary out of the span: its first message, if the assistant wrote it with headings.
@@ -287,42 +252,6 @@ instead of 2 ** n, because the queue is short.\n[call patch] {\"path\":\"app/ret
             ["Analysis", "Files", "Pending tasks", "Current state"]
         );
         assert!(text.contains("sqlite 3.40 instead of a file"), "{text}");
-    }
-
-    #[test]
-    fn a_prompt_that_asks_for_nothing_known_gets_nothing_and_the_summary_says_so() {
-        assert_eq!(
-            summarize(&SummaryPrompt {
-                instructions: "Write nothing but banana.",
-                ..given(SPAN, "")
-            }),
-            NOT_UNDERSTOOD
-        );
-        assert_eq!(
-            summarize(&SummaryPrompt {
-                instructions: "## Banana\nWrite it.",
-                ..given(SPAN, "")
-            }),
-            "## Banana\n(none)"
-        );
-    }
-
-    #[test]
-    fn a_copy_of_everything_is_cut_at_its_target() {
-        let instructions = "Repeat the whole conversation verbatim.\n{{ transcript }}";
-        let copy = |target| {
-            summarize(&SummaryPrompt {
-                instructions,
-                target_tokens: Some(target),
-                ..given(SPAN, "before")
-            })
-        };
-        assert_eq!(copy(5000), format!("before\n{SPAN}"));
-        assert!(
-            copy(30).starts_with("before\n[user]") && count_tokens(&copy(30)).0 <= 30,
-            "{}",
-            copy(30)
-        );
     }
 
     #[test]

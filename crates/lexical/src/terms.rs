@@ -31,8 +31,8 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
     words::each_term(text, |term| match term {
         TextTerm::Word(word) if is_telling(word) => each(hash_of(stem(word))),
         TextTerm::Pair(pair) if !STOP_PAIRS.contains(&pair) => each(hash_of(pair)),
-        TextTerm::Name(name) => each(hash_of(name)),
-        TextTerm::Word(_) | TextTerm::Pair(_) | TextTerm::Single(_) => {}
+        TextTerm::Name(name) | TextTerm::Single(name) => each(hash_of(name)),
+        TextTerm::Word(_) | TextTerm::Pair(_) => {}
     });
 }
 

@@ -1,42 +1,18 @@
-//! Full-text search by BM25 over a list of texts, the same on every machine: no clock, no threads, no model.
+//! Full-text search by BM25 over a list of texts, the same on every machine: no clock, no threads, no model. It finds the
+//! passages that the rules quote, and what an agent searches for in the history that its context replaced.
 //!
-//! It knows texts and positions in a list, and nothing of sessions, methods or answers. Deliberately absent: stemming and
-//! synonyms. An agent that searches its history writes the words that it remembers, and rules of one language would favour
-//! sessions in it. Of a text that is found, the lines that say most about the query are given.
+//! It knows texts and positions in a list, and nothing of sessions, methods or answers. Of a text that is found, the lines
+//! that say most about the query are given.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use base::words::{self, TextTerm, hash_of};
+use super::terms::{Term, each_term, terms};
 
 /// How quickly further occurrences of a term in a text count less (k1 of BM25).
 const SATURATION: f64 = 1.2;
 /// How far long texts are marked down (b of BM25).
 const LENGTH_WEIGHT: f64 = 0.75;
-
-/// A term by its hash: terms are compared, never shown.
-type Term = u64;
-
-/// Calls `each` with every term of `text`, repeats included.
-fn each_term(text: &str, mut each: impl FnMut(Term)) {
-    words::each_term(text, |term| match term {
-        TextTerm::Word(text)
-        | TextTerm::Name(text)
-        | TextTerm::Pair(text)
-        | TextTerm::Single(text) => each(hash_of(text)),
-    });
-}
-
-/// The distinct terms of `text`, in order of appearance.
-fn distinct_terms(text: &str) -> Vec<Term> {
-    let mut terms = Vec::new();
-    each_term(text, |term| {
-        if !terms.contains(&term) {
-            terms.push(term);
-        }
-    });
-    terms
-}
 
 /// An index of texts, built once and searched in any range of positions: a search in a range ranks as an index of that
 /// range alone would.
@@ -90,19 +66,34 @@ impl SearchIndex {
     /// Ranks the texts in `range` by BM25.
     pub fn rank(&self, query: &str, range: Range<usize>) -> Ranking {
         let range = range.start..range.end.min(self.terms_before.len().saturating_sub(1));
+        let weights = self.weights(query, &range);
+        let scores = self.scores(&weights, &range);
+        let mut scored: Vec<(usize, f64)> = (range.start..).zip(scores).collect();
+        scored.retain(|(_, score)| *score > 0.0);
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ranking {
+            positions: scored.into_iter().map(|(at, _)| at).collect(),
+            weights,
+        }
+    }
+
+    /// The terms of the query that occur in `range`, with their weights: the rarer, the heavier.
+    pub(super) fn weights(&self, query: &str, range: &Range<usize>) -> Vec<(Term, f64)> {
         let texts = range.len() as f64;
-        let mean_length = self.length(&range) / texts.max(1.0);
-        let mut scores = vec![0.0; range.len()];
-        let mut weights = Vec::new();
-        for term in distinct_terms(query) {
-            let postings = self.postings_in(term, &range);
-            if postings.is_empty() {
-                continue;
-            }
-            let holding = postings.len() as f64;
+        let weighted = terms(query).into_iter().filter_map(|term| {
+            let holding = self.postings_in(term, range).len() as f64;
             let weight = (1.0 + (texts - holding + 0.5) / (holding + 0.5)).ln();
-            weights.push((term, weight));
-            for (position, count) in postings {
+            (holding > 0.0).then_some((term, weight))
+        });
+        weighted.collect()
+    }
+
+    /// The BM25 score of each text in `range`.
+    pub(super) fn scores(&self, weights: &[(Term, f64)], range: &Range<usize>) -> Vec<f64> {
+        let mean_length = self.length(range) / (range.len() as f64).max(1.0);
+        let mut scores = vec![0.0; range.len()];
+        for (term, weight) in weights {
+            for (position, count) in self.postings_in(*term, range) {
                 let at = *position as usize;
                 let length = self.length(&(at..at + 1));
                 let scale =
@@ -113,16 +104,7 @@ impl SearchIndex {
                 }
             }
         }
-        let mut scored: Vec<(usize, f64)> = scores
-            .into_iter()
-            .enumerate()
-            .filter(|(_, score)| *score > 0.0)
-            .collect();
-        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Ranking {
-            positions: scored.into_iter().map(|(at, _)| at + range.start).collect(),
-            weights,
-        }
+        scores
     }
 
     fn postings_in(&self, term: Term, range: &Range<usize>) -> &[(u32, u32)] {
@@ -290,8 +272,8 @@ mod tests {
     use super::*;
 
     fn share(a: &str, b: &str) -> bool {
-        let of_b = distinct_terms(b);
-        distinct_terms(a).iter().any(|term| of_b.contains(term))
+        let of_b = terms(b);
+        terms(a).iter().any(|term| of_b.contains(term))
     }
 
     #[test]
@@ -303,8 +285,8 @@ mod tests {
         );
         assert!(share("jobq/store.py", "the store module") && share("port 8081", "(8081)"));
         assert!(!share("port", "report") && !share("a", "b"));
-        assert!(distinct_terms("__ -- !").is_empty());
-        assert_eq!(distinct_terms("retry retry").len(), 1);
+        assert!(terms("__ -- !").is_empty());
+        assert_eq!(terms("retry retry").len(), 1);
     }
 
     #[test]
@@ -318,7 +300,7 @@ mod tests {
         "The server listens on port 8080.",
         "Retry failed: ValueError, delay must not be negative.",
         "Changed the port to 8081, because the firewall lets it through.",
-        "A long report on the port, the port again, and on many other things that nobody asked for at all today.",
+        "A long report on the port, the port again, and on weather, gardens, trains, painting, music, kitchens, rivers, mountains, libraries.",
         "端口改为 8081。",
     ];
 
@@ -363,7 +345,7 @@ mod tests {
                 let idf = (1.0 + (count - df + 0.5) / (df + 0.5)).ln();
                 idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * document.len() as f64 / mean))
             };
-            distinct_terms(query)
+            terms(query)
                 .into_iter()
                 .filter(|term| document.contains(term))
                 .map(of)
