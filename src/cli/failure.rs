@@ -3,10 +3,9 @@
 use std::error::Error;
 
 use crate::cli::findings::render_some;
-use crate::cli::format::money;
 use crate::cli::terminal::Console;
-use crate::evaluation::{DearestReply, EvaluationError};
-use crate::pipeline::{OpenError, Problems};
+use crate::evaluation::EvaluationError;
+use crate::pipeline::{OpenError, Problem, Problems};
 use crate::results::{FolderError, Outcome};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
@@ -92,20 +91,12 @@ pub(crate) fn not_as_json(flag: &str) -> Failure {
     Failure::input(format!("{flag} prints no JSON: leave out --json"))
 }
 
-/// Why a command could not do its work.
+/// Why a command could not do its work, and how it exits.
 #[derive(Debug)]
-pub(crate) enum Failure {
-    /// Faults in the user's files, each with its place.
-    Problems(Problems),
-    /// Anything else, in words.
-    Message {
-        /// How to exit.
-        exit: Exit,
-        /// What happened.
-        message: String,
-        /// What to do.
-        hint: Option<String>,
-    },
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    /// What is wrong, each with its place, if it is in a file of the user.
+    pub(crate) problems: Problems,
 }
 
 impl Failure {
@@ -116,27 +107,21 @@ impl Failure {
 
     /// Something unexpected.
     pub(crate) fn error(message: impl Into<String>) -> Failure {
-        Failure::Message {
-            exit: Exit::Error,
-            message: message.into(),
-            hint: None,
-        }
+        Failure::from(Problem::error(message)).exiting(Exit::Error)
     }
 
     /// The same with what to do.
     pub(crate) fn hinted(mut self, text: impl Into<String>) -> Failure {
-        if let Failure::Message { hint, .. } = &mut self {
-            *hint = Some(text.into());
-        }
+        let last = self.problems.0.pop();
+        self.problems
+            .0
+            .extend(last.map(|problem| problem.help(text)));
         self
     }
 
     /// The same with another exit.
-    pub(crate) fn exiting(mut self, other: Exit) -> Failure {
-        if let Failure::Message { exit, .. } = &mut self {
-            *exit = other;
-        }
-        self
+    pub(crate) fn exiting(self, exit: Exit) -> Failure {
+        Failure { exit, ..self }
     }
 
     /// Something that the system may have refused, with what to do then; `space` says it for a full disk.
@@ -149,29 +134,23 @@ impl Failure {
 
     /// Prints it and says how to exit.
     pub(crate) fn report(&self, console: &Console) -> Exit {
-        match self {
-            Failure::Problems(problems) => {
-                console.eprint(&render_some(problems, console));
-                Exit::BadInput
-            }
-            Failure::Message {
-                exit,
-                message,
-                hint,
-            } => {
-                console.error("error:", message);
-                if let Some(hint) = hint {
-                    console.eprint(&console.help_line(hint));
-                }
-                *exit
-            }
-        }
+        console.eprint(&render_some(&self.problems, console));
+        self.exit
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Problems(vec![problem]).into()
     }
 }
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Failure {
-        Failure::Problems(problems)
+        Failure {
+            exit: Exit::BadInput,
+            problems,
+        }
     }
 }
 
@@ -251,9 +230,9 @@ impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Failure {
         match error {
             EvaluationError::Open(OpenError::Problems(problems)) => problems.into(),
-            EvaluationError::Open(OpenError::Empty(empty)) => Failure::input(empty.message())
-                .hinted(empty.advice().unwrap_or_default())
-                .exiting(Exit::EmptySelection),
+            EvaluationError::Open(OpenError::Empty(empty)) => {
+                Failure::from(*empty).exiting(Exit::EmptySelection)
+            }
             EvaluationError::Cache(error) => error.into(),
             EvaluationError::File(error) => error.into(),
             EvaluationError::Remote(error) => error.into(),
@@ -262,13 +241,12 @@ impl From<EvaluationError> for Failure {
                 let threads = Some(Shortage::Threads);
                 Failure::from_system(chain(&error), threads, SPACE_FOR_CACHE)
             }
-            error @ EvaluationError::ClockStopped => Failure::error(error.to_string()),
-            error => {
-                let failure = Failure::input(message(&error));
-                match hint_for(&error) {
-                    Some(hint) => failure.hinted(hint),
-                    None => failure,
-                }
+            error @ EvaluationError::OtherBaseline(_) => Failure::input(chain(&error)).hinted(
+                "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
+                 run is not compared",
+            ),
+            error @ (EvaluationError::Prepare(_) | EvaluationError::Incomparable(_)) => {
+                Failure::input(chain(&error))
             }
         }
     }
@@ -285,93 +263,6 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
         BudgetReached::Requests { limit } => format!("--max-requests {limit} were sent"),
     };
     format!("{why}; run again with a larger budget to continue")
-}
-
-/// What is wrong with a request, in terms of the flags that made it.
-fn message(error: &EvaluationError) -> String {
-    match error {
-        EvaluationError::UnknownPrice { model, .. } => {
-            format!("--max-cost needs known prices, and the price of `{model}` is unknown")
-        }
-        EvaluationError::CostLimit {
-            limit,
-            reply,
-            expected,
-            ..
-        } => {
-            let estimate =
-                expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
-            format!(
-                "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
-                limit.0,
-                reply.model,
-                money(Some(reply.usd)),
-                reply.tokens.0,
-                estimate.unwrap_or_default()
-            )
-        }
-        error => chain(error),
-    }
-}
-
-/// What to do about a request that cannot be evaluated.
-fn hint_for(error: &EvaluationError) -> Option<String> {
-    Some(match error {
-        EvaluationError::UnknownPrice { model, file } => format!("declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-            file.display()),
-        EvaluationError::CostLimit { limit, share, reply, expected } => {
-            cost_limit_hint(*limit, *share, reply, *expected)
-        }
-        EvaluationError::MissingKey { variable, provider } => format!("export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"),
-        EvaluationError::CacheIsFile(_) => "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away"
-        .to_owned(),
-        EvaluationError::NoSelftest { url, .. } => {
-            format!("`compeval judge selftest --remote {url}` asks them once, for all parts")
-        }
-        error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
-    })
-}
-
-/// The smallest limit that works, and what lowers the cost of one reply.
-fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Option<Usd>) -> String {
-    let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
-    let all = limit.0;
-    let least = all + (least - limit.0) / share;
-    let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
-    match reply.is_limited {
-        true => format!(
-            "{amount}, or a lower max_output_tokens where `{}` is asked",
-            reply.model
-        ),
-        false => format!(
-            "{amount}, or max_output_tokens where `{}` is asked: it is missing there",
-            reply.model
-        ),
-    }
-}
-
-/// What to do about parts that cannot be run.
-fn part_hint(error: &EvaluationError) -> Option<&'static str> {
-    Some(match error {
-        EvaluationError::BatchedPart { .. } => "--lane live, or run the matrix in one process",
-        EvaluationError::PartIsRunning { .. } => {
-            "give each process a number of its own, from 1/N to N/N"
-        }
-        EvaluationError::NoRemote => "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
-        _ => return None,
-    })
-}
-
-/// What to do about a comparison that cannot be made.
-fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
-    Some(match error {
-        EvaluationError::TooManyCells(_) => "compare without --html",
-        EvaluationError::OtherBaseline(_) => {
-            "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
-             run is not compared"
-        }
-        _ => return None,
-    })
 }
 
 /// A wrong key or file is bad input; anything else is an error.

@@ -12,12 +12,12 @@ use super::error::EvaluationError;
 use super::publish::{banks, page_contexts, sessions};
 use super::request::Baseline;
 use crate::action::{ActionKey, CellCoordinate, Digest};
-use crate::pipeline::{Matrix, MatrixSelection, Pipeline};
+use crate::pipeline::{Matrix, MatrixSelection, Pipeline, Problem};
 use crate::plan::{Preparer, changed_places, hunks};
 use crate::report::html::{self, ContextKey, PageInput, PageMethod, ReadContext};
 use crate::results::{
-    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Label, ProbePlace, Regradings,
-    ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels, open_side,
+    Comparison, ComparisonScope, Design, FEW, FindTextEdit, FolderError, Label, ProbePlace,
+    Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels, open_side,
     require_comparable,
 };
 use base::files::FileError;
@@ -230,7 +230,12 @@ impl<'a> PageSide<'a> {
         comparison: &Comparison,
     ) -> Result<PageSide<'a>, EvaluationError> {
         let rows = folder.few_rows()?;
-        let rows = rows.ok_or_else(|| EvaluationError::TooManyCells(folder.label()))?;
+        let rows = rows.ok_or_else(|| {
+            let label = folder.label();
+            let message =
+                format!("`{label}` has more than {FEW} cells, which are too many for a page");
+            Problem::error(message).help("compare without --html")
+        })?;
         let compared = rows.into_iter().filter(|row| {
             methods.contains(&variant(set.design(), row))
                 && comparison.asked.contains(&ProbePlace::of_row(row))

@@ -1,6 +1,7 @@
 //! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
 //! requests.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -218,7 +219,7 @@ async fn work_and_report<T>(
     });
     tokio::select! {
         done = work => done,
-        () = reporting => Err(EvaluationError::ClockStopped),
+        never = reporting => match never {},
     }
 }
 
@@ -238,7 +239,10 @@ fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening:
 }
 
 /// Reports the progress periodically; never returns.
-async fn report_periodically(listening: &Listening<'_>, snapshot: impl Fn() -> ProgressSnapshot) {
+async fn report_periodically(
+    listening: &Listening<'_>,
+    snapshot: impl Fn() -> ProgressSnapshot,
+) -> Infallible {
     let mut beats = tokio::time::interval(BEAT);
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {

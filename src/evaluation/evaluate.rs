@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::comparison::{check_baseline, compared_to_baseline, scope};
 use super::engine::{EngineOptions, run_matrix};
-use super::error::{DearestReply, EvaluationError};
+use super::error::EvaluationError;
 use super::event::{Ended, EvaluationOutcome, Event, Listening, RunTotals};
 use super::project::{
     add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
@@ -25,16 +25,16 @@ use super::request::{PartOfRun, Request};
 use super::rows::Recorder;
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
-use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
+use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
 use crate::plan::{Assumptions, Preparer, forecast, reachable};
 use crate::results::{
     Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
     unfinished_refresh,
 };
 use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
-use base::units::Tokens;
+use base::units::{Tokens, Usd, money};
 use lexical::claims::language_of;
-use models::{Lane, ModelUse, Prices, longest_reply};
+use models::{Lane, ModelRef, ModelUse, Prices, longest_reply};
 use store::cache::{Layered, Store};
 use store::remote::SharedCache;
 
@@ -198,7 +198,10 @@ impl Prepared {
             None => None,
         };
         if number.is_some() && shared.is_none() {
-            return Err(EvaluationError::NoRemote);
+            let message =
+                "the parts of a run share their outputs through a remote, and none is set";
+            let help = "--remote fs:///srv/compeval, or COMPEVAL_REMOTE";
+            return Err(Problem::error(message).help(help).into());
         }
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
@@ -399,10 +402,11 @@ impl Prepared {
 /// Why the label of a run, or of a part, cannot be written.
 fn lock_failure(error: FolderError, part: Option<&PartOfRun>) -> EvaluationError {
     match (error, part) {
-        (error @ FolderError::Held { .. }, Some(part)) => EvaluationError::PartIsRunning {
-            part: part.number,
-            error,
-        },
+        (error @ FolderError::Held { .. }, Some(PartOfRun { number, .. })) => {
+            Problem::error(format!("part {number} is being run already: {error}"))
+                .help("give each process a number of its own, from 1/N to N/N")
+                .into()
+        }
         (error, _) => error.into(),
     }
 }
@@ -421,9 +425,14 @@ fn begin_refresh(pipeline: &Pipeline, request: &Request, listening: &Listening<'
 /// Refuses batches in a part, because its folder may be gone before they end.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
-        Some(model) => Err(EvaluationError::BatchedPart {
-            model: model.reference.clone(),
-        }),
+        Some(model) => {
+            let model = &model.reference;
+            Err(Problem::error(format!(
+                "a part cannot send requests to `{model}` in batches"
+            ))
+            .help("--lane live, or run the matrix in one process")
+            .into())
+        }
         None => Ok(()),
     }
 }
@@ -463,10 +472,17 @@ pub fn require_prices<'m>(
     let mut asked = models.filter(|model| model.is_asked());
     let unknown = asked.find(|model| prices.price(&model.reference, Tokens(0)).is_none());
     match unknown.filter(|_| limits.usd.is_some()) {
-        Some(model) => Err(EvaluationError::UnknownPrice {
-            model: model.reference.clone(),
-            file: file.to_owned(),
-        }),
+        Some(ModelUse {
+            reference: model, ..
+        }) => {
+            let message =
+                format!("--max-cost needs known prices, and the price of `{model}` is unknown");
+            let help = format!(
+                "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
+                file.display()
+            );
+            Err(Problem::error(message).help(help).into())
+        }
         None => Ok(()),
     }
 }
@@ -476,7 +492,7 @@ pub fn require_prices<'m>(
 /// this process may spend, from 0 to 1.
 ///
 /// # Errors
-/// [`EvaluationError::CostLimit`].
+/// One reply may cost more than the limit, and so may the whole run.
 pub(super) fn check_cost_limit(
     pipeline: &Pipeline,
     store: &Store,
@@ -506,13 +522,47 @@ pub(super) fn check_cost_limit(
             options.budget.allow_expensive_replies();
             Ok(())
         }
-        expected => Err(EvaluationError::CostLimit {
-            limit,
-            share,
-            reply,
-            expected,
-        }),
+        expected => Err(cost_limit_problem(limit, share, &reply, expected).into()),
     }
+}
+
+/// What a limit is too small for, the smallest one that works, and what lowers the cost of one reply.
+fn cost_limit_problem(
+    limit: Usd,
+    share: f64,
+    reply: &DearestReply,
+    expected: Option<Usd>,
+) -> Problem {
+    let model = &reply.model;
+    let estimate =
+        expected.map(|usd| format!(", and the run is estimated at {}", money(Some(usd))));
+    let message = format!(
+        "--max-cost {} is less than one reply of `{model}` may cost: {} for {} tokens{}",
+        limit.0,
+        money(Some(reply.usd)),
+        reply.tokens.0,
+        estimate.unwrap_or_default()
+    );
+    let needed = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
+    let least = limit.0 + (needed - limit.0) / share;
+    let amount = format!("--max-cost {:.2} works", (least * 100.0).ceil() / 100.0);
+    Problem::error(message).help(match reply.is_limited {
+        true => format!("{amount}, or a lower max_output_tokens where `{model}` is asked"),
+        false => {
+            format!("{amount}, or max_output_tokens where `{model}` is asked: it is missing there")
+        }
+    })
+}
+
+/// The longest reply of a model, with its cost.
+struct DearestReply {
+    model: ModelRef,
+    /// The maximum length of the reply.
+    tokens: Tokens,
+    /// The cost of a reply of this length.
+    usd: Usd,
+    /// Whether the pipeline limits the model's replies (`max_output_tokens`).
+    is_limited: bool,
 }
 
 /// The model whose longest reply costs the most, among those that are asked live.

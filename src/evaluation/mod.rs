@@ -23,7 +23,7 @@ pub use comparison::{
 };
 pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, with_engine};
-pub use error::{DearestReply, EvaluationError};
+pub use error::EvaluationError;
 pub use evaluate::{evaluate, require_prices};
 pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals, Started};
 pub use project::{

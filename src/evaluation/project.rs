@@ -14,7 +14,8 @@ use super::event::{Event, Listening};
 use crate::entries::{BodyFormat, EntryRecord, key_of};
 use crate::parts::PartNumber;
 use crate::pipeline::{
-    Matrix, OpenError, OpenRequest, Opened, Pipeline, Problems, ProjectPaths, open, project_paths,
+    Matrix, OpenError, OpenRequest, Opened, Pipeline, Problem, Problems, ProjectPaths, open,
+    project_paths,
 };
 use crate::plan::selftest_actions;
 use crate::results::{Manifest, ResultsFolder};
@@ -86,8 +87,13 @@ pub fn require_keys<'m>(
             continue;
         };
         if variable(&api_key.0).is_none_or(|key| key.trim().is_empty()) {
-            let (variable, provider) = (api_key.0.to_string(), model.provider.name.to_string());
-            return Err(EvaluationError::MissingKey { variable, provider });
+            let (variable, provider) = (&api_key.0, &model.provider.name);
+            let message =
+                format!("{variable} is not set, and provider `{provider}` needs the key in it");
+            let help = format!(
+                "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"
+            );
+            return Err(Problem::error(message).help(help).into());
         }
     }
     Ok(())
@@ -123,7 +129,9 @@ pub fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, EvaluationError> {
 /// Refuses a file in the place of the cache, which is a folder.
 fn refuse_file(cache: &Path) -> Result<(), EvaluationError> {
     if cache.exists() && !cache.is_dir() {
-        return Err(EvaluationError::CacheIsFile(cache.to_owned()));
+        let message = format!("the cache {} is a file, not a folder", cache.display());
+        let help = "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away";
+        return Err(Problem::error(message).help(help).into());
     }
     Ok(())
 }
@@ -286,10 +294,15 @@ pub(super) fn require_selftest(
         .filter(|case| store.find_usable(&case.key).is_none());
     match missing.count() {
         0 => Ok(()),
-        cases => Err(EvaluationError::NoSelftest {
-            url: shared.exchanged().url,
-            cases,
-        }),
+        cases => {
+            let url = shared.exchanged().url;
+            let message = format!(
+                "the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them"
+            );
+            let help =
+                format!("`compeval judge selftest --remote {url}` asks them once, for all parts");
+            Err(Problem::error(message).help(help).into())
+        }
     }
 }
 

@@ -77,7 +77,7 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
     let audited = match project_paths_of(common) {
         Ok(paths) => audit_all(&paths).0,
         // Reading the project reports these, and all others with them.
-        Err(Failure::Problems(_)) => Vec::new(),
+        Err(Failure { exit, .. }) if exit == Exit::BadInput => Vec::new(),
         Err(other) => return Err(other),
     };
     let opening = ProjectOptions {
@@ -97,23 +97,16 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
         }
-        Err(Failure::Problems(problems)) => {
+        Err(Failure { exit, problems }) if exit == Exit::BadInput => {
             result.problems = problems;
             let lenient = read_project(common, &select, ProjectOptions::default());
             result.access = lenient.ok().map(|Opened { pipeline, .. }| {
                 ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)
             });
         }
-        Err(Failure::Message {
-            exit: Exit::EmptySelection,
-            message,
-            hint,
-            ..
-        }) => {
+        Err(Failure { exit, problems }) if exit == Exit::EmptySelection => {
             result.is_empty = true;
-            result
-                .problems
-                .push(Problem::error(message).help(hint.unwrap_or_default()));
+            result.problems = problems;
         }
         Err(other) => return Err(other),
     }

@@ -32,7 +32,7 @@ pub(super) fn run(
     let set = ResultSet::read(&folder)?;
     let compared = compare_judges(&sheet, &set, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
-        .map_err(Failure::Problems)?;
+        .map_err(Failure::from)?;
     let name = folder.label();
     if compared.judges.iter().all(|judge| judge.pooled.pairs == 0) {
         return Err(nothing_common(&name));
@@ -58,7 +58,7 @@ fn read_grades(path: &Path) -> Result<GradedSheet, Failure> {
         Failure::input(format!("cannot read {}: {why}", path.display()))
             .hinted("the sheet that --blind-sheet wrote, filled in")
     })?;
-    GradedSheet::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
+    GradedSheet::parse(&path.display().to_string(), &bytes).map_err(Failure::from)
 }
 
 /// Writes answers of the newest or the named result set for people to grade.
