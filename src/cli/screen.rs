@@ -6,15 +6,13 @@ use tokio::sync::watch;
 
 use crate::cli::failure::{budget_message, remedy_for_cache};
 use crate::cli::findings::render_some;
-use crate::cli::format::{count, money};
+use crate::cli::format::count;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::terminal::{Console, Progress, TextStyle};
-use crate::evaluation::{Ended, Event, PartOfRun, RunTotals, Started};
+use crate::evaluation::{Ended, Event, RunTotals};
 use crate::pipeline::{ExternalAccess, Problems};
-use crate::plan::{CostEstimate, FailedAction};
-use crate::results::Label;
+use crate::plan::FailedAction;
 use crate::scheduler::{OpenBatchNote, StopRequest, UntestedJudge};
-use store::remote::Exchanged;
 
 /// Draws the events of one evaluation.
 pub(crate) struct Screen {
@@ -40,7 +38,11 @@ impl Screen {
 
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Started(started) => self.begin(started),
+            Event::Started { stages, limits } => {
+                let stages = stages.iter().copied();
+                self.progress = Some(Progress::new(stages, *limits, &self.console));
+                self.interrupts.work_begins(&self.console);
+            }
             Event::Added { stage, cells } => {
                 self.with_progress(|progress| progress.add(*stage, *cells))
             }
@@ -50,7 +52,7 @@ impl Screen {
             Event::Progress(snapshot) => {
                 self.with_progress(|progress| progress.update((*snapshot).clone()))
             }
-            Event::WorkIsOver(_) => {
+            Event::WorkIsOver => {
                 self.interrupts.work_is_over();
                 self.with_progress(Progress::finish);
             }
@@ -59,40 +61,8 @@ impl Screen {
         }
     }
 
-    fn begin(&mut self, started: &Started<'_>) {
-        let Started { stages, budget, .. } = started;
-        self.progress = Some(Progress::new(
-            stages.iter().copied(),
-            budget.limits(),
-            &self.console,
-        ));
-        self.interrupts.work_begins(&self.console);
-    }
-
     fn with_progress(&self, show: impl FnMut(&Progress)) {
         self.progress.iter().for_each(show);
-    }
-}
-
-/// Draws the events of a command that asks models but writes no results, and keeps what they add up to.
-pub(crate) struct RunLog {
-    pub(crate) screen: Screen,
-    pub(crate) totals: RunTotals,
-}
-
-impl RunLog {
-    pub(crate) fn new(console: &Console) -> RunLog {
-        RunLog {
-            screen: Screen::new(console),
-            totals: RunTotals::default(),
-        }
-    }
-
-    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
-        self.screen.on_event(event);
-        if let Event::WorkIsOver(totals) = event {
-            self.totals = (*totals).clone();
-        }
     }
 }
 
@@ -100,61 +70,18 @@ impl RunLog {
 pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
     match event {
         Event::Opened { warnings, .. } => print_warnings(console, warnings),
-        Event::Part(part) => console.note(&part_line(part)),
-        Event::RemoteIgnored => console.note(&console.labelled(
-            TextStyle::Hint,
-            "note:",
-            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE names one",
-        )),
-        Event::RefreshContinues { label } => console.note(&console.labelled_prose(
-            TextStyle::Hint,
-            "note:",
-            continued_refresh(label),
-        )),
-        Event::RemoteUnavailable(error) => console.warn(
-            "remote:",
-            format!("{error}; this command continues without it"),
-        ),
-        Event::RemoteLacks { url, estimate } => missing_in_remote(url, estimate)
-            .into_iter()
-            .for_each(|line| console.note(&line)),
-        Event::RemoteWarning(warning) => console.warn("remote:", warning),
-        Event::CacheNotice(notice) => console.warn("cache:", notice),
-        Event::ChecksLeftOut => console.warn("stopped:", checks_left_out()),
-        Event::Access(access) => console.note(&console.error_prose(&access_line(access, console))),
-        Event::Exchanged(summary) => transfers(summary)
-            .into_iter()
-            .for_each(|line| console.note(&line)),
-        Event::Started(_)
+        Event::Note { label: "", text } => console.note(&console.error_prose(text)),
+        Event::Note { label, text } => {
+            console.note(&console.labelled_prose(TextStyle::Hint, label, text));
+        }
+        Event::Warning { label, text } => console.warn(label, text),
+        Event::Started { .. }
         | Event::Added { .. }
         | Event::Step { .. }
         | Event::Progress(_)
-        | Event::WorkIsOver(_)
+        | Event::WorkIsOver
         | Event::Ended(_) => {}
     }
-}
-
-fn continued_refresh(label: &Label) -> String {
-    format!(
-        "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
-         not asked for again"
-    )
-}
-
-/// What a run pays for because the remote does not have it; `None` if it has everything.
-fn missing_in_remote(
-    url: &str,
-    CostEstimate { requests, usd, .. }: &CostEstimate,
-) -> Option<String> {
-    (*requests > 0).then(|| {
-        let (asked, usd) = (count(*requests, "request"), money(*usd));
-        format!("{url} lacks some outputs: this run sends about {asked}, for about {usd}.")
-    })
-}
-
-fn checks_left_out() -> &'static str {
-    "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
-         run makes the other checks"
 }
 
 /// Prints warnings: one at its place, several by kind.
@@ -164,33 +91,11 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
     }
 }
 
-/// What was pulled and put, in a line; `None` if nothing was.
-fn transfers(exchanged: &Exchanged) -> Option<String> {
-    let (pulled, pushed) = (exchanged.pulled, exchanged.pushed);
-    let done: Vec<String> = [(pulled, "pulled"), (pushed, "put there")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, verb)| format!("{count} {verb}"))
-        .collect();
-    (!done.is_empty()).then(|| format!("Remote {}: {}.", exchanged.url, done.join(", ")))
-}
-
 /// The hosts and programs that a project uses, on one line.
 pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
     let project = console.paint(TextStyle::Strong, "This project");
     let access = access.lines().join("; ");
     format!("{project} {access}")
-}
-
-/// The chains of a part, in words.
-pub(crate) fn part_line(part: &PartOfRun) -> String {
-    let (number, all) = (part.number, part.chains_of_all);
-    match part.chains {
-        0 => format!(
-            "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together."
-        ),
-        chains => format!("Part {number}: {chains} of {all} chains (a method on a fixture)."),
-    }
 }
 
 /// Prints why a run ended early, if it did, and what waits for a later run.

@@ -9,14 +9,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::error::EvaluationError;
-use super::event::{Event, Listening, ProgressSnapshot, Started};
+use super::event::{Event, Listening, ProgressSnapshot};
 use super::project::{runtime, stage_models};
 use super::rows::{Recorder, RowMaker};
 use crate::action::StageName;
 use crate::entries::Journal;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
-use crate::results::ResultsFolder;
 use crate::scheduler::{
     Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
@@ -74,8 +73,7 @@ fn jobs(pipeline: &Pipeline) -> usize {
             .sum::<usize>()
 }
 
-/// Runs the matrix until it is done or asked to stop. `folder` is where `recorder` writes the rows, if they are
-/// written.
+/// Runs the matrix until it is done or asked to stop; `recorder` writes the rows, if they are written.
 ///
 /// # Errors
 /// The cache or a file cannot be written; the runtime cannot be started.
@@ -83,22 +81,16 @@ pub(crate) fn run_matrix(
     pipeline: &Pipeline,
     store: &Store,
     options: &EngineOptions,
-    folder: Option<&ResultsFolder>,
     listening: &Listening<'_>,
     recorder: Option<&mut Recorder>,
 ) -> Result<RunOutcome, EvaluationError> {
-    let started = Started {
-        pipeline,
-        folder,
-        stages: stages(pipeline, options.run.without_cells),
-        budget: &options.budget,
-    };
     let shared = options.shared.as_ref();
     let remote = shared
         .filter(|_| !options.run.offline)
         .map(|shared| shared.exchanged().url);
     with_engine(
-        started,
+        pipeline,
+        &stages(pipeline, options.run.without_cells),
         store,
         options,
         listening,
@@ -133,7 +125,8 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
 /// # Errors
 /// The errors of `work`; the cache cannot be read; the runtime cannot be started.
 pub fn with_engine<T>(
-    started: Started<'_>,
+    pipeline: &Pipeline,
+    stages: &[(StageName, u64)],
     store: &Store,
     options: &EngineOptions,
     listening: &Listening<'_>,
@@ -143,7 +136,6 @@ pub fn with_engine<T>(
         watch::Receiver<StopRequest>,
     ) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
-    let pipeline = started.pipeline;
     if options.reports_access && !options.run.offline {
         report_access(pipeline, options.generates, store, listening);
     }
@@ -175,11 +167,12 @@ pub fn with_engine<T>(
     };
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);
-    listening.report(&Event::Started(&started));
+    let limits = options.budget.limits();
+    listening.report(&Event::Started { stages, limits });
     let stop = options.stop.as_ref().unwrap_or(&never);
     let work = work(&executor, &scheduler_options, stop.clone());
     let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
-    listening.report(&Event::WorkIsOver(&listening.totals()));
+    listening.report(&Event::WorkIsOver);
     if let Some(shared) = shared {
         listening.report_warnings(shared);
     }
@@ -234,7 +227,8 @@ fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening:
     };
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
         store.keep_memo(access.digest(), b"shown");
-        listening.report(&Event::Access(&access));
+        let text = format!("This project {}", access.lines().join("; "));
+        listening.note("", &text);
     }
 }
 

@@ -36,7 +36,7 @@ use base::units::{Tokens, Usd, money};
 use lexical::claims::language_of;
 use models::{Lane, ModelRef, ModelUse, Prices, longest_reply};
 use store::cache::{Layered, Store};
-use store::remote::SharedCache;
+use store::remote::{Exchanged, SharedCache};
 
 /// Does an evaluation: opens the project, runs what is stale, and publishes the results. `listener` receives each step
 /// as it happens.
@@ -62,7 +62,7 @@ fn run_and_publish(
 ) -> Result<EvaluationOutcome, EvaluationError> {
     let pipeline = &prepared.pipeline;
     if let Some(part) = &prepared.part {
-        listening.report(&Event::Part(part));
+        listening.note("", &part.words());
         copy_known(part, pipeline, &store)?;
         if let Some(shared) = &prepared.options.shared {
             require_selftest(pipeline, shared, &store)?;
@@ -291,15 +291,20 @@ impl Prepared {
             compared = Some((set, comparison));
         }
         if regrader.left_out.get() {
-            listening.report(&Event::ChecksLeftOut);
+            let text = "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
+                        run makes the other checks";
+            listening.warn("stopped:", text);
             ending = Outcome::Interrupted;
         }
         folder.write_keys(&listening.totals().keys)?;
         self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
         if let Some(shared) = &options.shared {
             listening.report_warnings(shared);
-            listening.report(&Event::Exchanged(&shared.exchanged()));
-            manifest.remote = Some(shared.exchanged());
+            let exchanged = shared.exchanged();
+            if let Some(line) = transfers(&exchanged) {
+                listening.note("", &line);
+            }
+            manifest.remote = Some(exchanged);
             if options.run.offline {
                 add_spending(store, folder, &mut manifest)?;
             }
@@ -330,14 +335,7 @@ impl Prepared {
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
-            _ => run_matrix(
-                pipeline,
-                store,
-                options,
-                Some(folder),
-                listening,
-                Some(&mut recorder),
-            )?,
+            _ => run_matrix(pipeline, store, options, listening, Some(&mut recorder))?,
         };
         recorder.finish()?;
         let allow_weak_judge = options.run.allow_weak_judge;
@@ -415,11 +413,28 @@ fn lock_failure(error: FolderError, part: Option<&PartOfRun>) -> EvaluationError
 fn begin_refresh(pipeline: &Pipeline, request: &Request, listening: &Listening<'_>) -> Refresh {
     match unfinished_refresh(&pipeline.results, &request.refresh) {
         Some((label, refresh)) => {
-            listening.report(&Event::RefreshContinues { label: &label });
+            let text = format!(
+                "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
+                 not asked for again"
+            );
+            listening.note("note:", &text);
             refresh
         }
         None => Refresh::new(request.refresh.clone()),
     }
+}
+
+/// What was pulled and put, in a line; `None` if nothing was.
+fn transfers(exchanged: &Exchanged) -> Option<String> {
+    let done: Vec<String> = [
+        (exchanged.pulled, "pulled"),
+        (exchanged.pushed, "put there"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, verb)| format!("{count} {verb}"))
+    .collect();
+    (!done.is_empty()).then(|| format!("Remote {}: {}.", exchanged.url, done.join(", ")))
 }
 
 /// Refuses batches in a part, because its folder may be gone before they end.

@@ -3,21 +3,19 @@
 
 use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::error::EvaluationError;
-use super::request::PartOfRun;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::{ExternalAccess, MatrixCounts, Pipeline, Problems};
-use crate::plan::{CostEstimate, FailedAction};
-use crate::results::{Label, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused};
-use crate::scheduler::{self, Budget, RunEvent, RunOutcome, Spent, StopRequest};
+use crate::pipeline::{MatrixCounts, Pipeline, Problems};
+use crate::plan::FailedAction;
+use crate::results::{Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused};
+use crate::scheduler::{self, BudgetLimits, RunEvent, RunOutcome, Spent, StopRequest};
 use base::files::FileError;
 use base::units::{Usage, Usd};
 use models::ProviderStatus;
 use store::cache::CacheError;
-use store::remote::{Exchanged, RemoteError, SharedCache};
+use store::remote::{RemoteError, SharedCache};
 
 /// A step of an evaluation.
 #[derive(Debug)]
@@ -27,27 +25,15 @@ pub enum Event<'a> {
         pipeline: &'a Pipeline,
         warnings: &'a Problems,
     },
-    /// This process runs a part of the matrix.
-    Part(&'a PartOfRun),
-    /// The pipeline declares a remote, but it is not used, because this is a CI job and its command names no remote.
-    RemoteIgnored,
-    /// The run continues the refresh in which the last run of this label was stopped.
-    RefreshContinues { label: &'a Label },
-    /// The connection to the remote failed; the run continues without the remote.
-    RemoteUnavailable(&'a RemoteError),
-    /// Everything that the remote has was pulled, and the run is about to pay for the rest.
-    RemoteLacks {
-        url: &'a str,
-        estimate: &'a CostEstimate,
+    /// Something worth a line that is no result, after a word that says of what kind it is, if that is not empty.
+    Note { label: &'static str, text: &'a str },
+    /// Something that may have to be mended, after a word that says where it is.
+    Warning { label: &'static str, text: &'a str },
+    /// The actions begin. `stages` has the number of cells in each stage.
+    Started {
+        stages: &'a [(StageName, u64)],
+        limits: BudgetLimits,
     },
-    /// A warning about the remote.
-    RemoteWarning(&'a str),
-    /// A notice about the cache.
-    CacheNotice(&'a str),
-    /// The hosts and programs that the project uses, if they were not reported before.
-    Access(&'a ExternalAccess),
-    /// The actions begin.
-    Started(&'a Started<'a>),
     /// A stage has more cells than was known at the start.
     Added { stage: StageName, cells: u64 },
     /// What happened to a cell, and the totals with it.
@@ -58,24 +44,9 @@ pub enum Event<'a> {
     /// The progress of the work, twice a second.
     Progress(&'a ProgressSnapshot),
     /// No actions are in progress and no more will begin.
-    WorkIsOver(&'a RunTotals),
+    WorkIsOver,
     /// All actions are over; the results are not yet published.
     Ended(&'a Ended),
-    /// The run was asked to stop while its judges were checked with its answers; the rest of that is left out.
-    ChecksLeftOut,
-    /// What was exchanged with the remote.
-    Exchanged(&'a Exchanged),
-}
-
-/// A run whose actions begin.
-#[derive(Debug)]
-pub struct Started<'a> {
-    pub pipeline: &'a Pipeline,
-    /// Where the rows are written to; `None` if the work has no rows.
-    pub folder: Option<&'a ResultsFolder>,
-    /// The number of cells in each stage.
-    pub stages: Vec<(StageName, u64)>,
-    pub budget: &'a Arc<Budget>,
 }
 
 /// Providers, spending and stop state at one moment.
@@ -105,8 +76,16 @@ impl<'l> Listening<'l> {
     /// Reports the warnings about a remote.
     pub(super) fn report_warnings(&self, shared: &SharedCache) {
         for warning in shared.take_warnings() {
-            self.report(&Event::RemoteWarning(&warning));
+            self.warn("remote:", &warning);
         }
+    }
+
+    pub(super) fn note(&self, label: &'static str, text: &str) {
+        self.report(&Event::Note { label, text });
+    }
+
+    pub(super) fn warn(&self, label: &'static str, text: &str) {
+        self.report(&Event::Warning { label, text });
     }
 
     /// Reports an event.

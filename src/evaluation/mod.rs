@@ -25,7 +25,7 @@ pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, with_engine};
 pub use error::EvaluationError;
 pub use evaluate::{evaluate, require_prices};
-pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals, Started};
+pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals};
 pub use project::{
     connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,
     require_keys, runtime, stage_models, variable,

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tokio::runtime::Runtime;
 
 use super::error::EvaluationError;
-use super::event::{Event, Listening};
+use super::event::Listening;
 use crate::entries::{BodyFormat, EntryRecord, key_of};
 use crate::parts::PartNumber;
 use crate::pipeline::{
@@ -113,7 +113,7 @@ pub fn open_store(cache: &Path, listening: &Listening<'_>) -> Result<Store, Eval
 /// Reports the notices of the cache.
 pub(super) fn report_notices(store: &Store, listening: &Listening<'_>) {
     for notice in store.notices() {
-        listening.report(&Event::CacheNotice(&notice));
+        listening.warn("cache:", &notice);
     }
 }
 
@@ -232,7 +232,10 @@ pub fn connect_remote<T>(
     open: impl FnOnce(RemoteSettings) -> Result<T, RemoteError>,
 ) -> Result<Option<T>, EvaluationError> {
     if given.ignores(declared) {
-        listening.report(&Event::RemoteIgnored);
+        listening.note(
+            "note:",
+            "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE names one",
+        );
     }
     let Some(settings) = given.resolve(declared)? else {
         return Ok(None);
@@ -241,7 +244,8 @@ pub fn connect_remote<T>(
         Ok(remote) => Ok(Some(remote)),
         Err(error @ RemoteError::NotBuilt(_)) => Err(error.into()),
         Err(error) => {
-            listening.report(&Event::RemoteUnavailable(&error));
+            let text = format!("{error}; this command continues without it");
+            listening.warn("remote:", &text);
             Ok(None)
         }
     }

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::comparison::Compared;
 use super::engine::{EngineOptions, with_engine};
 use super::error::EvaluationError;
-use super::event::{Listening, Started};
+use super::event::Listening;
 use super::publish::{compress_cell, recorded_context};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};
@@ -142,14 +142,9 @@ impl Regrader<'_> {
         }
         let graded = listening.totals().stage(StageName::Regrade).cells;
         let stages = vec![(StageName::Regrade, graded + tasks.len() as u64)];
-        let started = Started {
-            pipeline,
-            folder: None,
-            stages,
-            budget: &options.budget,
-        };
         let outputs: Vec<Option<Output>> = with_engine(
-            started,
+            pipeline,
+            &stages,
             store,
             options,
             listening,

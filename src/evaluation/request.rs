@@ -106,6 +106,17 @@ impl PartOfRun {
         part
     }
 
+    /// Its chains, in words.
+    pub fn words(&self) -> String {
+        let (number, all) = (self.number, self.chains_of_all);
+        match self.chains {
+            0 => format!(
+                "Part {number} has nothing to do: the matrix has {all} chains, some of which stay together."
+            ),
+            chains => format!("Part {number}: {chains} of {all} chains (a method on a fixture)."),
+        }
+    }
+
     /// The project's cache.
     pub fn project_cache(&self) -> &Path {
         &self.project_cache

@@ -30,8 +30,8 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
         Event::Opened { warnings, .. } => {
             events.push(format!("opened, warned: {}", !warnings.is_empty()))
         }
-        Event::Started(started) => events.push(format!("started {} stages", started.stages.len())),
-        Event::WorkIsOver(_) => events.push("over".to_owned()),
+        Event::Started { stages, .. } => events.push(format!("started {} stages", stages.len())),
+        Event::WorkIsOver => events.push("over".to_owned()),
         Event::Ended(ended) => events.push(format!("ended {:?}", ended.ending())),
         _ => {}
     };

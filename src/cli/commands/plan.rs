@@ -14,7 +14,7 @@ use crate::cli::project::{
     PREVIOUS, ProjectOptions, RemoteArgs, baseline_of, label_of, open_project, open_snapshot,
     selection_of,
 };
-use crate::cli::screen::{access_line, part_line};
+use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
@@ -184,7 +184,7 @@ pub(crate) fn print(plan: &ProjectPlan, console: &Console) {
             console.print(&console.prose(&access_line(&plan.access, console)));
         }
         if let Some(part) = &plan.part {
-            console.print(&part_line(part));
+            console.print(&part.words());
         }
         console.print(&render(plan, console));
         if let Some(line) = change_line(plan) {

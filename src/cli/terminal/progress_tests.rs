@@ -36,12 +36,8 @@ fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
     let store = Store::open(&pipeline.cache, "test", key_of).unwrap();
     let mut shown = None;
     let mut show = |event: &Event<'_>| match event {
-        Event::Started(started) => {
-            shown = Some(Progress::new(
-                started.stages.iter().copied(),
-                started.budget.limits(),
-                console,
-            ));
+        Event::Started { stages, limits } => {
+            shown = Some(Progress::new(stages.iter().copied(), *limits, console));
         }
         Event::Step { event, totals } => shown
             .iter()
@@ -49,15 +45,7 @@ fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
         _ => {}
     };
     let options = EngineOptions::default();
-    let ended = run_matrix(
-        pipeline,
-        &store,
-        &options,
-        None,
-        &Listening::new(&mut show),
-        None,
-    )
-    .unwrap();
+    let ended = run_matrix(pipeline, &store, &options, &Listening::new(&mut show), None).unwrap();
     (ended, shown.unwrap())
 }
 

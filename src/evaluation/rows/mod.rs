@@ -16,19 +16,19 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use self::builder::RowBuilder;
-use super::event::{Event, Listening};
+use super::event::Listening;
 use crate::action::{ActionKey, CellCoordinate, Digest, DigestBuilder, Place, StageName, memo_key};
 use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, PLANTED_NEXT, Pipeline};
 use crate::plan::{
-    AnswerTask, FailedAction, JudgeTask, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
-    Resolved, ResolvedContext, prompt_of,
+    AnswerTask, CostEstimate, FailedAction, JudgeTask, OutputCache, OutputUnavailable,
+    PARSER_VERSION, Preparer, Resolved, ResolvedContext, prompt_of,
 };
 use crate::planted;
 use crate::results::{LinesFile, PlantedRow, ROWS, ResultsFolder, names};
 use crate::scheduler::{Executor, Listener, RunEvent};
 use base::files::FileError;
-use base::units::Usd;
+use base::units::{Usd, money};
 use store::cache::{Lookup, Store};
 
 mod builder;
@@ -297,7 +297,14 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn pass(&self, event: &RunEvent<'_>) {
         self.listening.step(event);
         if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
-            self.listening.report(&Event::RemoteLacks { url, estimate });
+            let CostEstimate { requests, usd, .. } = estimate;
+            if *requests > 0 {
+                let (plural, usd) = (if *requests == 1 { "" } else { "s" }, money(*usd));
+                let text = format!(
+                    "{url} lacks some outputs: this run sends about {requests} request{plural}, for about {usd}."
+                );
+                self.listening.note("", &text);
+            }
         }
     }
 

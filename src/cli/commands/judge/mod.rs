@@ -185,7 +185,7 @@ fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(),
 fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
     let AskedCases {
         store,
-        run_log,
+        totals,
         outcome,
         ..
     } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
@@ -193,7 +193,7 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
         print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
-    print_failures(&run_log.totals.failures, usize::MAX, console);
+    print_failures(&totals.failures, usize::MAX, console);
     if let Some(reached) = outcome.budget {
         console.eprint(&budget_message(reached));
     }

@@ -13,11 +13,11 @@ use crate::cli::format::{cost, count, dimension_name, number};
 use crate::cli::project::{
     ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
 };
-use crate::cli::screen::RunLog;
+use crate::cli::screen::Screen;
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{
-    EngineOptions, Event, Listening, require_keys, require_prices, run_matrix,
+    EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
 };
 use crate::judge::{DimensionResult, SelfTestVerdict};
 use crate::pipeline::Pipeline;
@@ -60,23 +60,19 @@ pub(super) fn run(
     };
     let pipeline = open_project(common, &select, opening, console)?;
     let AskedCases {
-        run_log,
+        totals,
         outcome,
         usd,
         ..
     } = ask_judges(&pipeline, budget, &remote.writing(), console)?;
-    print(&pipeline, &run_log, &outcome, usd, console);
-    Ok(exit_of(&outcome, &run_log, console))
+    print(&pipeline, &totals, &outcome, usd, console);
+    Ok(exit_of(&outcome, &totals, console))
 }
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
 /// the token limit did reply, and would do no better if asked again.
-fn unasked<'h>(run_log: &'h RunLog, judge: &str) -> Vec<&'h str> {
-    let calls = run_log
-        .totals
-        .failures
-        .iter()
-        .filter(|failure| is_unasked(failure));
+fn unasked<'h>(totals: &'h RunTotals, judge: &str) -> Vec<&'h str> {
+    let calls = totals.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
             Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
@@ -90,7 +86,7 @@ fn unasked<'h>(run_log: &'h RunLog, judge: &str) -> Vec<&'h str> {
 
 fn print(
     pipeline: &Pipeline,
-    run_log: &RunLog,
+    totals: &RunTotals,
     ended: &RunOutcome,
     usd: Option<Usd>,
     console: &Console,
@@ -98,8 +94,8 @@ fn print(
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
-            let verdict = run_log.totals.verdicts.get(name)?;
-            let (model, unasked) = (judge.model.reference.to_string(), unasked(run_log, name));
+            let verdict = totals.verdicts.get(name)?;
+            let (model, unasked) = (judge.model.reference.to_string(), unasked(totals, name));
             let is_named = ended.untested.iter().any(|untested| untested.judge == name);
             let completed = unasked.is_empty() && ended.skipped == 0 && !is_named;
             Some(Tested {
@@ -111,7 +107,7 @@ fn print(
             })
         })
         .collect();
-    let (executed, cached) = (run_log.totals.executed(), run_log.totals.cached());
+    let (executed, cached) = (totals.executed(), totals.cached());
     console.report(
         &json!({ "judges": tested, "executed": executed, "cached": cached, "usd": usd }),
         || {
@@ -125,7 +121,7 @@ fn print(
             ));
         },
     );
-    print_failures(&run_log.totals.failures, usize::MAX, console);
+    print_failures(&totals.failures, usize::MAX, console);
 }
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
@@ -238,7 +234,7 @@ fn is_unasked(failure: &FailedAction) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
+fn exit_of(ended: &RunOutcome, totals: &RunTotals, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
@@ -249,19 +245,11 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
     if !ended.weak_judges.is_empty() {
         return Exit::Error;
     }
-    if ended.skipped > 0
-        || !ended.untested.is_empty()
-        || run_log.totals.failures.iter().any(is_unasked)
-    {
+    if ended.skipped > 0 || !ended.untested.is_empty() || totals.failures.iter().any(is_unasked) {
         console.eprint("the judge could not be asked about every case; run it again when it can");
         return Exit::Incomplete;
     }
-    if run_log
-        .totals
-        .verdicts
-        .values()
-        .all(|verdict| verdict.may_grade)
-    {
+    if totals.verdicts.values().all(|verdict| verdict.may_grade) {
         Exit::Done
     } else {
         Exit::Error
@@ -271,7 +259,7 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
 /// What came of the cases. The grades are in the store.
 pub(super) struct AskedCases {
     pub(super) store: Store,
-    pub(super) run_log: RunLog,
+    pub(super) totals: RunTotals,
     pub(super) outcome: RunOutcome,
     /// What the replies cost; `None` where a price is unknown.
     pub(super) usd: Option<Usd>,
@@ -304,7 +292,7 @@ pub(super) fn ask_judges(
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);
     }
-    let mut run_log = RunLog::new(console);
+    let mut screen = Screen::new(console);
     let options = EngineOptions {
         run: SchedulerOptions {
             without_cells: true,
@@ -314,22 +302,17 @@ pub(super) fn ask_judges(
         budget: Arc::new(Budget::new(allowance)),
         shared: remote.connect(&pipeline.remote, console)?,
         reports_access: !console.is_quiet,
-        stop: Some(run_log.screen.stop()),
+        stop: Some(screen.stop()),
         ..EngineOptions::default()
     };
-    let outcome = run_matrix(
-        pipeline,
-        &store,
-        &options,
-        None,
-        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
-        None,
-    )?;
+    let mut show = |event: &Event<'_>| screen.on_event(event);
+    let listening = Listening::new(&mut show);
+    let outcome = run_matrix(pipeline, &store, &options, &listening, None)?;
     store.sync()?;
     print_notices(&store, console);
     Ok(AskedCases {
         store,
-        run_log,
+        totals: listening.totals().clone(),
         outcome,
         usd: options.budget.spent().usd,
     })

@@ -14,11 +14,10 @@ use crate::cli::project::{
     ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
     project_paths_of, require_fixtures,
 };
-use crate::cli::screen::RunLog;
+use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{
-    EngineOptions, EvaluationError, Event, Listening, Started, require_keys, require_prices,
-    with_engine,
+    EngineOptions, EvaluationError, Event, Listening, require_keys, require_prices, with_engine,
 };
 use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, list};
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
@@ -97,7 +96,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
         generator.template.text(),
     );
     let shared = RemoteArgs::default().connect(&pipeline.remote, console)?;
-    let mut run_log = RunLog::new(console);
+    let mut screen = Screen::new(console);
     let options = EngineOptions {
         budget: Arc::new(Budget::new(limits)),
         run: SchedulerOptions {
@@ -107,20 +106,15 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
         shared,
         reports_access: !console.is_quiet,
         generates: true,
-        stop: Some(run_log.screen.stop()),
+        stop: Some(screen.stop()),
         ..EngineOptions::default()
     };
-    let started = Started {
-        pipeline: &pipeline,
-        folder: None,
-        stages: Vec::new(),
-        budget: &options.budget,
-    };
     let mut interrupted = false;
-    let mut show = |event: &Event<'_>| run_log.on_event(event);
+    let mut show = |event: &Event<'_>| screen.on_event(event);
     let listening = Listening::new(&mut show);
     let drafts = with_engine(
-        started,
+        &pipeline,
+        &[],
         &store,
         &options,
         &listening,
@@ -142,7 +136,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let banks = write_banks(&paths, drafts)?;
     let report = GenerationReport {
         generator,
-        run_log,
+        totals: listening.totals().clone(),
         budget: &options.budget,
         interrupted,
         banks,

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
 use crate::cli::format::{cost, count, probe_type};
-use crate::cli::screen::RunLog;
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
+use crate::evaluation::RunTotals;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{
@@ -20,7 +20,7 @@ use sessions::transcript::{FileLedger, Point, fold};
 /// The outcome of a generation.
 pub(super) struct GenerationReport<'a> {
     pub(super) generator: String,
-    pub(super) run_log: RunLog,
+    pub(super) totals: RunTotals,
     pub(super) budget: &'a Budget,
     pub(super) interrupted: bool,
     /// The banks with their files.
@@ -37,7 +37,7 @@ pub(super) struct BankFile {
 
 /// Prints the report. Returns how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
-    let totals = &report.run_log.totals;
+    let totals = &report.totals;
     let (executed, cached) = (totals.executed(), totals.cached());
     console.report(&report.json(), || {
         report
@@ -172,7 +172,7 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
 
 impl GenerationReport<'_> {
     fn json(&self) -> Value {
-        let totals = &self.run_log.totals;
+        let totals = &self.totals;
         json!({
             "generator": self.generator,
             "banks": self.banks.iter().map(|bank| bank_json(&bank.path, &bank.draft)).collect::<Vec<_>>(),
