@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::{Args, ColorChoice, ValueEnum};
 
 use crate::action::Stage;
 use crate::parts::PartNumber;
@@ -51,17 +51,6 @@ pub(crate) struct Common {
     pub(crate) no_progress: bool,
 }
 
-/// When to use colors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorChoice {
-    /// On a terminal.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// Reads a language on the command line.
 fn locale_parser() -> impl TypedValueParser<Value = Locale> {
     let names = [
@@ -70,6 +59,9 @@ fn locale_parser() -> impl TypedValueParser<Value = Locale> {
     ];
     PossibleValuesParser::new(names).map(|name| if name == "zh" { Locale::Zh } else { Locale::En })
 }
+
+/// The value of `--stages` that asks for contexts alone.
+pub(crate) const ONLY_COMPRESS: &str = "compress";
 
 /// Which part of the matrix, with which models.
 #[derive(Debug, Clone, Default, Args)]
@@ -81,8 +73,8 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = SELECTION)]
     pub(crate) methods: Vec<String>,
     /// Stop after this stage; `compress` needs no banks, answerers or judges
-    #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
-    pub(crate) stages: Option<StagesArg>,
+    #[arg(long, value_name = "STAGE", value_parser = [ONLY_COMPRESS, "all"], help_heading = SELECTION)]
+    pub(crate) stages: Option<String>,
     /// Only planted items: exact questions on tasks, rules and jobs put into the sessions; needs no banks and no judge
     #[arg(long, help_heading = SELECTION)]
     pub(crate) planted: bool,
@@ -119,6 +111,9 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
+    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
+    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS)]
+    pub(crate) part: Option<PartNumber>,
 }
 
 /// Reads a stage of a run, which makes no probes.
@@ -135,15 +130,6 @@ fn stage_of_run() -> impl TypedValueParser<Value = Stage> {
 fn lane(text: &str) -> Result<Lane, String> {
     let lane = Lane::ALL.into_iter().find(|lane| lane.name() == text);
     lane.ok_or_else(|| format!("expected one of {}", Lane::ALL.map(Lane::name).join(", ")))
-}
-
-/// How far a run goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StagesArg {
-    /// Contexts alone.
-    Compress,
-    /// Contexts, answers and grades.
-    All,
 }
 
 impl ValueEnum for Stage {
@@ -171,12 +157,4 @@ pub(crate) struct BudgetArgs {
     /// Send at most this many requests
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_requests: Option<u64>,
-}
-
-/// Which part of the matrix this process runs.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PartArgs {
-    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
-    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS)]
-    pub(crate) part: Option<PartNumber>,
 }

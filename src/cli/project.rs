@@ -1,12 +1,11 @@
 //! The project at hand: the flags that select it, as requests to open it, and the cache that it shares.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::cli::args::{BudgetArgs, Common, REMOTE, SelectArgs, StagesArg};
+use crate::cli::args::{BudgetArgs, Common, ONLY_COMPRESS, REMOTE, SelectArgs};
 use crate::cli::failure::Failure;
 use crate::cli::screen::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
@@ -26,17 +25,6 @@ use store::cache::{CacheSnapshot, Store};
 use store::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteKey, RemoteMode, RemoteUrl, SharedCache,
 };
-
-/// How strictly a project is opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ProjectOptions {
-    /// As strictly as `check` does.
-    pub(crate) strict: bool,
-    /// Whether neither banks nor fixtures are needed.
-    pub(crate) without_banks: bool,
-    /// Processes that share the providers' limits.
-    pub(crate) sharers: Option<NonZeroU32>,
-}
 
 /// The folder a command works in.
 pub(crate) fn folder(common: &Common) -> PathBuf {
@@ -67,40 +55,40 @@ pub(crate) fn given_results(common: &Common, name: &str) -> String {
 }
 
 /// Opens the project and prints its warnings.
-pub(crate) fn open_project(
-    common: &Common,
-    select: &SelectArgs,
-    opening: ProjectOptions,
-    console: &Console,
-) -> Result<Pipeline, Failure> {
+pub(crate) fn open_project(request: &OpenRequest, console: &Console) -> Result<Pipeline, Failure> {
     let Opened {
         pipeline, warnings, ..
-    } = read_project(common, select, opening)?;
+    } = read_project(request)?;
     print_warnings(console, &warnings);
     Ok(pipeline)
 }
 
-pub(crate) fn read_project(
-    common: &Common,
-    select: &SelectArgs,
-    opening: ProjectOptions,
-) -> Result<Opened, Failure> {
-    let request = open_request(common, select, opening)?;
-    let opened = evaluation::open_project(&request).map_err(EvaluationError::from)?;
+pub(crate) fn read_project(request: &OpenRequest) -> Result<Opened, Failure> {
+    let opened = evaluation::open_project(request).map_err(EvaluationError::from)?;
     opened.pipeline.settings.locale.set_of_project();
     Ok(opened)
 }
 
-/// The request to open the project that the flags select.
-pub(crate) fn open_request(
-    common: &Common,
-    select: &SelectArgs,
-    opening: ProjectOptions,
-) -> Result<OpenRequest, Failure> {
+/// The request to open the whole project.
+pub(crate) fn open_request(common: &Common) -> Result<OpenRequest, Failure> {
     Ok(OpenRequest {
         file: find_pipeline(&folder(common), common.config.as_deref())?,
         profile: common.profile.clone(),
-        selection: selection_of(select),
+        ..OpenRequest::default()
+    })
+}
+
+/// The request to open what the flags select of the project.
+pub(crate) fn selecting_request(
+    common: &Common,
+    select: &SelectArgs,
+) -> Result<OpenRequest, Failure> {
+    Ok(OpenRequest {
+        selection: MatrixSelection {
+            fixtures: non_empty(&select.fixtures),
+            methods: non_empty(&select.methods),
+            probes: non_empty(&select.probes),
+        },
         overrides: Overrides {
             runs: select.runs,
             model: select.model.clone(),
@@ -110,23 +98,11 @@ pub(crate) fn open_request(
             focus_topic: select.focus_topic.clone(),
             lane: select.lane,
         },
-        strict: opening.strict,
         allow_unproven: select.allow_unproven,
         planted: select.planted,
-        compress_only: select.stages == Some(StagesArg::Compress),
-        without_banks: opening.without_banks,
-        sharers: opening.sharers,
-        ..OpenRequest::default()
+        compress_only: select.stages.as_deref() == Some(ONLY_COMPRESS),
+        ..open_request(common)?
     })
-}
-
-/// The part of the matrix that the flags select.
-pub(crate) fn selection_of(select: &SelectArgs) -> MatrixSelection {
-    MatrixSelection {
-        fixtures: non_empty(&select.fixtures),
-        methods: non_empty(&select.methods),
-        probes: non_empty(&select.probes),
-    }
 }
 
 /// The paths of the project, without validating its files.

@@ -10,16 +10,18 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::findings::{render, render_some};
 use crate::cli::format::{count, display_width, left, money};
-use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
+use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
-use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
+use crate::pipeline::{
+    ExternalAccess, OpenRequest, Opened, Overrides, Pipeline, Problem, Problems, Severity,
+};
 use base::message::Role;
 use base::units::{Tokens, Usd};
 use models::{
@@ -70,22 +72,24 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
 
 /// Opens the project with the strictest rules, and audits every fixture.
 fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, Failure> {
-    let select = SelectArgs {
-        model,
-        ..SelectArgs::default()
-    };
     let audited = match project_paths_of(common) {
         Ok(paths) => audit_all(&paths).0,
         // Reading the project reports these, and all others with them.
         Err(Failure { exit, .. }) if exit == Exit::BadInput => Vec::new(),
         Err(other) => return Err(other),
     };
-    let opening = ProjectOptions {
-        strict: true,
-        ..ProjectOptions::default()
+    let open = |strict| {
+        read_project(&OpenRequest {
+            overrides: Overrides {
+                model: model.clone(),
+                ..Overrides::default()
+            },
+            strict,
+            ..open_request(common)?
+        })
     };
     let mut result = CheckResult::default();
-    match read_project(common, &select, opening) {
+    match open(true) {
         Ok(Opened {
             pipeline,
             warnings,
@@ -99,8 +103,7 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
         }
         Err(Failure { exit, problems }) if exit == Exit::BadInput => {
             result.problems = problems;
-            let lenient = read_project(common, &select, ProjectOptions::default());
-            result.access = lenient.ok().map(|Opened { pipeline, .. }| {
+            result.access = open(false).ok().map(|Opened { pipeline, .. }| {
                 ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)
             });
         }

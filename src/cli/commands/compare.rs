@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::with_fields;
-use crate::cli::project::{
-    PREVIOUS, ProjectOptions, given, named_side, open_snapshot, read_project,
-};
+use crate::cli::project::{PREVIOUS, given, named_side, open_request, open_snapshot, read_project};
 use crate::cli::terminal::Console;
 use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
 use crate::report::{headline, junit};
@@ -42,8 +40,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
-    let pipeline =
-        read_project(common, &SelectArgs::default(), ProjectOptions::default())?.pipeline;
+    let pipeline = read_project(&open_request(common)?)?.pipeline;
     let scope = if args.only_common {
         ComparisonScope::Common
     } else {

@@ -1,25 +1,24 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use clap::Args;
 use serde::Serialize;
 
 use super::cache::snapshot;
-use crate::action::{ActionKey, CellCoordinate, StageName};
-use crate::cli::args::{Common, PartArgs, SelectArgs};
+use crate::action::{ActionKey, CellCoordinate, Stage, StageName};
+use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, left, right, short};
 use crate::cli::project::{
-    PREVIOUS, ProjectOptions, RemoteArgs, baseline_of, label_of, open_project, open_snapshot,
-    selection_of,
+    PREVIOUS, RemoteArgs, baseline_of, label_of, open_project, open_snapshot, selecting_request,
 };
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
 use crate::parts::PartNumber;
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
+use crate::pipeline::{ExternalAccess, Matrix, MatrixSelection, OpenRequest, Pipeline};
 use crate::plan::{
     Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, forecast, reachable,
 };
@@ -32,12 +31,10 @@ use stats::{DifferenceVariances, SampleSizes, regraded_answers};
 use store::cache::{Layered, Lookup};
 use store::remote::RemoteEntries;
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) select: SelectArgs,
-    #[command(flatten)]
-    pub(crate) part: PartArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     /// Look only into the local cache, not into the shared one
@@ -53,9 +50,7 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result<Exit, Failure> {
-    let (compared, own) = (args.compare_to.as_deref(), args.select.label.as_deref());
-    let baseline = baseline_of(common, compared, own, true, console)?;
-    let plan = plan_project(common, args, baseline.as_ref(), console)?;
+    let plan = plan_project(common, args, console)?;
     print(&plan, console);
     let is_pending = plan.forecast.is_pending() || plan.most_checks > 0;
     Ok(if args.exit_code && is_pending {
@@ -67,7 +62,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
 
 /// What would run, and which hosts it would reach.
 #[derive(Serialize)]
-pub(crate) struct ProjectPlan {
+struct ProjectPlan {
     #[serde(flatten)]
     forecast: Forecast,
     access: ExternalAccess,
@@ -134,16 +129,16 @@ fn change_line(plan: &ProjectPlan) -> Option<String> {
     })
 }
 
-/// The most requests that check judges on answers of the run. A selection is checked by what the cache has, and so is a run
-/// of the design of earlier results.
-fn most_checks(pipeline: &Pipeline, select: &SelectArgs) -> usize {
+/// The most requests that check judges on answers of a whole run. A selection is checked by what the cache has, and so is a
+/// run of the design of earlier results.
+fn most_checks(pipeline: &Pipeline) -> usize {
     let design = Design::from_pipeline(pipeline);
     let was_checked = || {
         let sets = all_sets(&pipeline.results).unwrap_or_default();
         let mut manifests = sets.iter().filter_map(|set| set.manifest().ok());
         manifests.any(|known| !known.caveats.reading.is_empty() && known.design == design)
     };
-    if !pipeline.settings.regrade || !selection_of(select).is_whole() || was_checked() {
+    if !pipeline.settings.regrade || was_checked() {
         return 0;
     }
     2 * asked_judges(pipeline) * ReadingCheck::ANSWERS
@@ -175,7 +170,7 @@ struct RemoteJson {
 }
 
 /// Prints the plan. What the run sends and costs is the first line.
-pub(crate) fn print(plan: &ProjectPlan, console: &Console) {
+fn print(plan: &ProjectPlan, console: &Console) {
     console.report(plan, || {
         if let Some(price) = estimate_line(plan) {
             console.print(&console.prose(&price));
@@ -245,29 +240,28 @@ fn remote_note(
     })
 }
 
-/// The plan as a command prints it, also for `run --dry-run`, which may compare with a `baseline`. A run that would be
-/// refused has no plan.
-pub(crate) fn plan_project(
+/// The plan as a command prints it. A run that would be refused has no plan.
+fn plan_project(
     common: &Common,
     args: &PlanArgs,
-    baseline: Option<&Baseline>,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let PlanArgs {
         select,
-        part: PartArgs { part: number },
         remote,
         offline,
+        compare_to,
         ..
     } = args;
-    let number = *number;
-    let opening = ProjectOptions {
+    let (number, own) = (select.part, select.label.as_deref());
+    let baseline = baseline_of(common, compare_to.as_deref(), own, true, console)?;
+    let request = OpenRequest {
         sharers: number.map(PartNumber::count),
-        ..ProjectOptions::default()
+        ..selecting_request(common, select)?
     };
-    let mut pipeline = open_project(common, select, opening, console)?;
-    let only_common = match baseline {
-        Some(baseline) => needs_only_common(&pipeline, select, baseline)?,
+    let mut pipeline = open_project(&request, console)?;
+    let only_common = match &baseline {
+        Some(baseline) => needs_only_common(&pipeline, &request.selection, baseline)?,
         None => false,
     };
     let part = match number {
@@ -292,13 +286,13 @@ pub(crate) fn plan_project(
     } else {
         remote.connect_for_plan(&pipeline.remote, console)?
     };
-    let explained = match baseline {
+    let explained = match &baseline {
         Some(baseline) => baseline_actions(&pipeline, baseline)?,
         None => HashMap::new(),
     };
     let planned = Planned {
         pipeline: &pipeline,
-        select,
+        refreshed: select.refresh.iter().copied().collect(),
         explained,
     };
     let forecast = planned.forecast(part.as_ref(), remote.as_ref(), console)?;
@@ -323,34 +317,35 @@ pub(crate) fn plan_project(
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
         label: label.map(|label| label.to_string()),
-        most_checks: most_checks(&pipeline, select),
-        most_regradings: baseline.map(|_| most_regradings(&pipeline)),
-        compared_to: baseline.map(|baseline| baseline.side.clone()),
+        most_checks: match request.selection.is_whole() {
+            true => most_checks(&pipeline),
+            false => 0,
+        },
         only_common,
+        most_regradings: baseline.as_ref().map(|_| most_regradings(&pipeline)),
+        compared_to: baseline.map(|baseline| baseline.side),
     })
 }
 
 /// Refuses a baseline with which nothing can be compared. Returns whether it can be compared only with `--only-common`.
 fn needs_only_common(
     pipeline: &Pipeline,
-    select: &SelectArgs,
+    selection: &MatrixSelection,
     baseline: &Baseline,
 ) -> Result<bool, Failure> {
     let design = Design::from_pipeline(pipeline);
-    let check =
-        |baseline: &Baseline| check_baseline(pipeline, &design, baseline, &selection_of(select));
-    check(baseline)?;
+    check_baseline(pipeline, &design, baseline, selection)?;
     let whole = Baseline {
         only_common: false,
         ..baseline.clone()
     };
-    Ok(check(&whole).is_err())
+    Ok(check_baseline(pipeline, &design, &whole, selection).is_err())
 }
 
 /// What a forecast is made of, besides the cache.
 struct Planned<'a> {
     pipeline: &'a Pipeline,
-    select: &'a SelectArgs,
+    refreshed: BTreeSet<Stage>,
     /// The actions of the baseline.
     explained: HashMap<CellCoordinate, ActionKey>,
 }
@@ -396,11 +391,10 @@ impl Planned<'_> {
     }
 
     fn forecast_from<L: Lookup>(&self, lookup: &L, journal: &Journal) -> Result<Forecast, Failure> {
-        let stages = self.select.refresh.iter().copied().collect();
         // The refresh that a run with these arguments would do.
-        let refresh = match unfinished_refresh(&self.pipeline.results, &stages) {
+        let refresh = match unfinished_refresh(&self.pipeline.results, &self.refreshed) {
             Some((_, refresh)) => refresh,
-            None => Refresh::new(stages),
+            None => Refresh::new(self.refreshed.clone()),
         };
         let matrix = Matrix::new(self.pipeline);
         let prices = Prices::new(self.pipeline.prices.clone());

@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use super::cache::snapshot;
 use super::cell::{ShowArgs, chosen_results};
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
+use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::EntryRecord;
 use crate::evaluation::read_context;
 use crate::pipeline::{
-    Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx, VariantIx,
+    Chain, CompressCell, FixtureIx, Matrix, MatrixSelection, MethodIx, OpenRequest, Pipeline,
+    PointIx, VariantIx,
 };
 use crate::plan::{CompressTask, FixtureTexts, Preparer};
 use crate::results::PlantedRow;
@@ -46,13 +47,15 @@ pub(super) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
         );
         return Err(Failure::error(message));
     }
-    let select = SelectArgs {
-        fixtures: vec![args.fixture.clone()],
+    let request = OpenRequest {
+        selection: MatrixSelection {
+            fixtures: Some(vec![args.fixture.clone()]),
+            ..MatrixSelection::default()
+        },
         planted: true,
-        ..SelectArgs::default()
+        ..open_request(common)?
     };
-    let pipeline = read_project(common, &select, ProjectOptions::default());
-    let pipeline = pipeline.ok().map(|opened| opened.pipeline);
+    let pipeline = read_project(&request).ok().map(|opened| opened.pipeline);
     let snapshot = snapshot(&paths.cache, console)?;
     console.report(&rows, || {
         let mut text = String::new();

@@ -7,13 +7,14 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
+use crate::cli::project::{given, open_request, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
+use crate::pipeline::OpenRequest;
 use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::files::write_whole;
@@ -56,11 +57,11 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     if console.is_json && args.csv {
         return Err(not_as_json("--csv"));
     }
-    let select = SelectArgs {
+    let request = OpenRequest {
         allow_unproven: true,
-        ..SelectArgs::default()
+        ..open_request(common)?
     };
-    let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
+    let pipeline = read_project(&request)?.pipeline;
     let folder = chosen_results(
         common,
         &pipeline.results,

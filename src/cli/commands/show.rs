@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{dimension_name, localized_count, percent, probe_type, with_fields};
-use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
+use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::measure::{FactClass, FactOutcome};
-use crate::pipeline::{LoadedFixture, Matrix, Pipeline};
+use crate::pipeline::{LoadedFixture, Matrix, MatrixSelection, OpenRequest, Pipeline};
 use crate::plan::Preparer;
 use crate::results::{Manifest, Row};
 use base::locale::{Locale, localized};
@@ -50,15 +50,16 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
 
 /// The part of today's project that a cell belongs to, if there still is one.
 pub(super) fn pipeline_of(common: &Common, fixture: &str, method: &str) -> Option<Pipeline> {
-    let select = SelectArgs {
-        fixtures: vec![fixture.to_owned()],
-        methods: vec![method.to_owned()],
+    let request = OpenRequest {
+        selection: MatrixSelection {
+            fixtures: Some(vec![fixture.to_owned()]),
+            methods: Some(vec![method.to_owned()]),
+            probes: None,
+        },
         allow_unproven: true,
-        ..SelectArgs::default()
+        ..open_request(common).ok()?
     };
-    read_project(common, &select, ProjectOptions::default())
-        .ok()
-        .map(|opened| opened.pipeline)
+    Some(read_project(&request).ok()?.pipeline)
 }
 
 /// The context that the answer was given from, or the stored output where the project no longer reads it; else why

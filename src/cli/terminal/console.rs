@@ -14,8 +14,9 @@ use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
 
-use crate::cli::args::{ColorChoice, Common};
+use crate::cli::args::Common;
 use crate::report::{COLOR_MARK as MARK, StyledText, TextStyle, TextTable, wrap_lines};
 use base::locale::Locale;
 use base::redaction::redact_bytes;

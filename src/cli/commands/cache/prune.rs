@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::entry::{CacheFilter, EntryTotals, parse_age, snapshot};
 use crate::action::{ActionKey, Digest};
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, size, with_fields};
-use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices};
+use crate::cli::project::{open_project, open_request, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::EntryLookup;
 use crate::pipeline::{Pipeline, ProjectPaths};
@@ -121,12 +121,7 @@ fn choose<L: Lookup>(
     });
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
-        let pipeline = open_project(
-            common,
-            &SelectArgs::default(),
-            ProjectOptions::default(),
-            console,
-        )?;
+        let pipeline = open_project(&open_request(common)?, console)?;
         let reachable = reachable(&pipeline, lookup)?;
         warn_about_stale(&reachable, console);
         records.retain(|record| !kept.contains(&record.key) && !reachable.contains(record));

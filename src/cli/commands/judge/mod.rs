@@ -12,9 +12,9 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::project::{ProjectOptions, RemoteArgs, given, open_project};
+use crate::cli::project::{RemoteArgs, given};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::Console;
 use crate::judge::{
@@ -23,7 +23,7 @@ use crate::judge::{
 use crate::pipeline::{Pipeline, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
 use base::files::{read_stream, read_text};
-use selftest::{AskedCases, ask_judges};
+use selftest::{AskedCases, ask_judges, judges_of};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JudgeCommand {
@@ -104,15 +104,7 @@ pub(crate) struct GradeArgs {
 
 fn run_grade(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exit, Failure> {
     let request = read_request(common, &args.file)?;
-    let select = SelectArgs {
-        judge_model: args.judge_model.clone(),
-        ..SelectArgs::default()
-    };
-    let opening = ProjectOptions {
-        without_banks: true,
-        ..ProjectOptions::default()
-    };
-    let mut pipeline = open_project(common, &select, opening, console)?;
+    let mut pipeline = judges_of(common, args.judge_model.as_deref(), console)?;
     keep_judge(&mut pipeline, args.judge.as_deref())?;
     require_criteria(&pipeline, &request)?;
     if request.compacted_context.is_some() && !pipeline.settings.judge_context {

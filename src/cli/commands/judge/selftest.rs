@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::action::Place;
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure, budget_message};
 use crate::cli::format::{cost, count, dimension_name, number};
 use crate::cli::project::{
-    ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
+    RemoteArgs, limits_of, open_project, open_request, open_store, print_notices,
 };
 use crate::cli::screen::Screen;
 use crate::cli::screen::print_failures;
@@ -20,7 +20,7 @@ use crate::evaluation::{
     EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
 };
 use crate::judge::{DimensionResult, SelfTestVerdict};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{OpenRequest, Overrides, Pipeline};
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
@@ -50,15 +50,7 @@ pub(super) fn run(
     remote: &RemoteArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let select = SelectArgs {
-        judge_model: model.map(str::to_owned),
-        ..SelectArgs::default()
-    };
-    let opening = ProjectOptions {
-        without_banks: true,
-        ..ProjectOptions::default()
-    };
-    let pipeline = open_project(common, &select, opening, console)?;
+    let pipeline = judges_of(common, model, console)?;
     let AskedCases {
         totals,
         outcome,
@@ -67,6 +59,23 @@ pub(super) fn run(
     } = ask_judges(&pipeline, budget, &remote.writing(), console)?;
     print(&pipeline, &totals, &outcome, usd, console);
     Ok(exit_of(&outcome, &totals, console))
+}
+
+/// The project without its banks, judged by `model` if one is named.
+pub(super) fn judges_of(
+    common: &Common,
+    model: Option<&str>,
+    console: &Console,
+) -> Result<Pipeline, Failure> {
+    let request = OpenRequest {
+        overrides: Overrides {
+            judge_model: model.map(str::to_owned),
+            ..Overrides::default()
+        },
+        without_banks: true,
+        ..open_request(common)?
+    };
+    open_project(&request, console)
 }
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until

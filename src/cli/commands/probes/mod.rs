@@ -8,18 +8,21 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use tokio::sync::watch;
 
-use crate::cli::args::{BudgetArgs, Common, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{
-    ProjectOptions, RemoteArgs, limits_of, open_project, open_store, print_notices,
-    project_paths_of, require_fixtures,
+    RemoteArgs, limits_of, open_project, open_request, open_store, print_notices, project_paths_of,
+    require_fixtures,
 };
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, require_keys, require_prices, with_engine,
 };
-use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, list};
+use crate::pipeline::{
+    FixtureIx, Generator, MatrixSelection, OpenRequest, Overrides, Pipeline, PointIx, ProjectPaths,
+    list,
+};
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
@@ -69,16 +72,19 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let paths = project_paths_of(common)?;
     require_fixtures(&paths, fixtures)?;
     let wanted = choose_fixtures(&paths, fixtures, *force, console)?;
-    let select = SelectArgs {
-        fixtures: wanted,
-        model: model.clone(),
-        ..SelectArgs::default()
-    };
-    let opening = ProjectOptions {
+    let request = OpenRequest {
+        selection: MatrixSelection {
+            fixtures: Some(wanted),
+            ..MatrixSelection::default()
+        },
+        overrides: Overrides {
+            model: model.clone(),
+            ..Overrides::default()
+        },
         without_banks: true,
-        ..ProjectOptions::default()
+        ..open_request(common)?
     };
-    let pipeline = open_project(common, &select, opening, console)?;
+    let pipeline = open_project(&request, console)?;
     let generator = &pipeline.generator;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);

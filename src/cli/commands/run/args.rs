@@ -4,16 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::args::{
-    BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PartArgs, SELECTION, SelectArgs,
-};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
 use crate::cli::failure::Failure;
 use crate::cli::project::{
-    PREVIOUS, ProjectOptions, RemoteArgs, baseline_of, label_of, limits_of, open_request,
+    PREVIOUS, RemoteArgs, baseline_of, label_of, limits_of, selecting_request,
 };
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
-use crate::evaluation::{Baseline, Request};
+use crate::evaluation::Request;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
 const RARE: &[&str] = &[
@@ -79,8 +77,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
-    pub(crate) part: PartArgs,
-    #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     /// Ask no model and start no program; with --remote, take what is there
     #[arg(long, conflicts_with = "part", help_heading = LIMITS)]
@@ -109,21 +105,6 @@ fn job_count(text: &str) -> Result<usize, String> {
 }
 
 impl RunArgs {
-    /// What the flags compare the run with.
-    pub(super) fn baseline(
-        &self,
-        common: &Common,
-        console: &Console,
-    ) -> Result<Option<Baseline>, Failure> {
-        let ComparisonArgs {
-            compare_to,
-            only_common,
-            ..
-        } = &self.comparison;
-        let own = self.select.label.as_deref();
-        baseline_of(common, compare_to.as_deref(), own, *only_common, console)
-    }
-
     /// The evaluation that the flags ask for, which `screen` may stop.
     pub(super) fn request(
         &self,
@@ -131,11 +112,16 @@ impl RunArgs {
         screen: &Screen,
         console: &Console,
     ) -> Result<Request, Failure> {
-        let project = open_request(common, &self.select, ProjectOptions::default())?;
+        let ComparisonArgs {
+            compare_to,
+            only_common,
+            ..
+        } = &self.comparison;
+        let own = self.select.label.as_deref();
         Ok(Request {
-            part: self.part.part,
+            part: self.select.part,
             label: Some(label_of(&self.select)?),
-            project,
+            project: selecting_request(common, &self.select)?,
             replace: self.replace,
             refresh: self.select.refresh.iter().copied().collect(),
             limits: limits_of(&self.budget)?,
@@ -143,7 +129,7 @@ impl RunArgs {
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
             waits_for_batches: self.wait,
-            baseline: self.baseline(common, console)?,
+            baseline: baseline_of(common, compare_to.as_deref(), own, *only_common, console)?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),

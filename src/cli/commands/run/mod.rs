@@ -31,17 +31,14 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     refuse_logs(common)?;
     if args.dry_run {
-        let baseline = args.baseline(common, console)?;
         let planned = plan::PlanArgs {
             select: args.select.clone(),
-            part: args.part.clone(),
             remote: args.remote.clone(),
             offline: args.offline,
-            ..plan::PlanArgs::default()
+            compare_to: args.comparison.compare_to.clone(),
+            exit_code: false,
         };
-        let plan = plan::plan_project(common, &planned, baseline.as_ref(), console)?;
-        plan::print(&plan, console);
-        return Ok(Exit::Done);
+        return plan::run(common, &planned, console);
     }
     run_once(common, args, console)
 }
