@@ -134,7 +134,7 @@ fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
     let project = project(&server, 2, 4);
     edit_contexts(&project);
     server.script(|asked| by_context(asked, 3, 4));
-    let plan = project.expect(0, "run --all --label after --compare-to before --dry-run");
+    let plan = project.expect(0, "plan --label after --compare-to before");
     assert!(
         flat(&plan).contains("at most 180 more requests"),
         "{}",

@@ -154,10 +154,7 @@ fn a_value_or_a_flag_without_an_effect_is_refused() {
             "run --max-cost -1",
             "--max-cost -1 is not an amount of money",
         ),
-        (
-            "run --dry-run --compare-to smaple",
-            "there are no results `smaple`",
-        ),
+        ("plan --compare-to smaple", "there are no results `smaple`"),
         (
             "show tally-bank-export --open",
             "no answerer of the result set `sample` may search",

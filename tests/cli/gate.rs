@@ -368,9 +368,10 @@ fn a_run_that_could_not_be_compared_is_refused_before_anything_is_sent() {
     project.write("prompts/answer.md", &format!("{prompt}\nBe brief.\n"));
     server.forget();
     let run = "run --all --label after --runs 1 --compare-to before";
+    let plan = "plan --label after --runs 1 --compare-to before";
     for line in [
         run.to_owned(),
-        format!("{run} --dry-run"),
+        plan.to_owned(),
         format!("{run} --only-common"),
     ] {
         let refused = flat(&project.expect(2, &line));
@@ -388,7 +389,7 @@ fn a_run_that_could_not_be_compared_is_refused_before_anything_is_sent() {
         (0, false)
     );
     project.write("prompts/answer.md", &prompt);
-    project.expect(0, &format!("{run} --dry-run"));
+    project.expect(0, plan);
     project.expect(0, run);
 }
 

@@ -92,16 +92,6 @@ fn exit_code_7_says_that_work_is_pending() {
 }
 
 #[test]
-fn a_dry_run_is_a_plan() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    let dry = project.expect(0, "run --dry-run --json").json();
-    assert_eq!(dry["stages"], plan(&project, "")["stages"]);
-    assert_eq!(server.count(), 0);
-    assert!(!project.exists("results") || project.files("results").is_empty());
-}
-
-#[test]
 fn a_plan_says_why_with_the_line_of_the_prompt() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -93,9 +93,6 @@ pub(crate) struct RunArgs {
     /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
     #[arg(long, conflicts_with_all = ["config", "directory", "part"], help_heading = SELECTION)]
     pub(crate) sample: bool,
-    /// Print the plan and stop (same as `compeval plan`)
-    #[arg(short = 'n', long, help_heading = LIMITS)]
-    pub(crate) dry_run: bool,
 }
 
 /// The number in `--jobs N`.

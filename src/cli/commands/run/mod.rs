@@ -10,7 +10,7 @@ pub(super) use finish::print_results;
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::Common;
-use crate::cli::commands::{init, plan};
+use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{folder, given};
 use crate::cli::screen::Screen;
@@ -30,16 +30,6 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         return run_sample(common, args);
     }
     refuse_logs(common)?;
-    if args.dry_run {
-        let planned = plan::PlanArgs {
-            select: args.select.clone(),
-            remote: args.remote.clone(),
-            offline: args.offline,
-            compare_to: args.comparison.compare_to.clone(),
-            exit_code: false,
-        };
-        return plan::run(common, &planned, console);
-    }
     run_once(common, args, console)
 }
 
