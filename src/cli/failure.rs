@@ -53,16 +53,17 @@ impl Exit {
         }
     }
 
-    fn precedence(self) -> u8 {
-        match self {
-            Exit::Error | Exit::BadInput | Exit::EmptySelection => 6,
-            Exit::Interrupted => 5,
-            Exit::Budget => 4,
-            Exit::Incomplete => 3,
-            Exit::Pending => 2,
-            Exit::Regression => 1,
-            Exit::Done => 0,
-        }
+    fn precedence(self) -> usize {
+        let rising = [
+            Exit::Done,
+            Exit::Regression,
+            Exit::Pending,
+            Exit::Incomplete,
+            Exit::Budget,
+            Exit::Interrupted,
+        ];
+        let place = rising.iter().position(|exit| *exit == self);
+        place.unwrap_or(rising.len())
     }
 }
 
@@ -198,7 +199,11 @@ impl From<CacheError> for Failure {
             CacheError::Damaged(damage) => Shortage::in_text(&damage.what),
             error => Shortage::in_error(error),
         };
-        Failure::from_system(chain(&error), shortage, SPACE_FOR_CACHE)
+        let failure = Failure::from_system(chain(&error), shortage, SPACE_FOR_CACHE);
+        match error {
+            CacheError::Prefix { .. } => failure.exiting(Exit::BadInput),
+            _ => failure,
+        }
     }
 }
 
@@ -263,20 +268,6 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
         BudgetReached::Requests { limit } => format!("--max-requests {limit} were sent"),
     };
     format!("{why}; run again with a larger budget to continue")
-}
-
-/// A wrong key or file is bad input; anything else is an error.
-pub(crate) fn import_failure(error: CacheError) -> Failure {
-    let is_input = matches!(
-        error,
-        CacheError::Prefix { .. } | CacheError::BadImport { .. }
-    );
-    let failure = Failure::from(error);
-    if is_input {
-        failure.exiting(Exit::BadInput)
-    } else {
-        failure
-    }
 }
 
 impl From<FolderError> for Failure {

@@ -4,7 +4,7 @@
 //! It is the page of one result set that has the methods of both sides, named `LABEL:METHOD`, and the compared cells.
 //! Its sections are those of the judged side with the comparison.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use indexmap::IndexSet;
 
@@ -12,9 +12,9 @@ use super::error::EvaluationError;
 use super::publish::{banks, page_contexts, sessions};
 use super::request::Baseline;
 use crate::action::{ActionKey, CellCoordinate, Digest};
-use crate::pipeline::{Matrix, MatrixSelection, Pipeline, Problem};
-use crate::plan::{Preparer, changed_places, hunks};
-use crate::report::html::{self, ContextKey, PageInput, PageMethod, ReadContext};
+use crate::pipeline::{MatrixSelection, Pipeline, Problem};
+use crate::plan::{changed_places, hunks};
+use crate::report::html::{self, PageInput, PageMethod};
 use crate::results::{
     Comparison, ComparisonScope, Design, FEW, FindTextEdit, FolderError, Label, ProbePlace,
     Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels, open_side,
@@ -314,10 +314,12 @@ pub fn comparison_page<C: Lookup>(
     let [judged, baseline] = &sides;
     let design = judged.set.design();
     let rows = [judged.named_rows(design), baseline.named_rows(design)].concat();
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let contexts = cache.map_or_else(BTreeMap::new, |cache| {
-        named_contexts(&sides, preparer, cache)
+    let contexts = cache.into_iter().flat_map(|cache| {
+        sides.iter().flat_map(move |side| {
+            let design = side.set.design();
+            let name = |row: &Row| side.page_name(&variant(design, row));
+            page_contexts(&side.rows, design, name, pipeline, cache)
+        })
     });
     let pairs = comparison.methods.iter();
     let pairs =
@@ -326,28 +328,8 @@ pub fn comparison_page<C: Lookup>(
         methods: sides.iter().flat_map(PageSide::page_methods).collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
-        contexts,
+        contexts: contexts.collect(),
         pairs: pairs.collect(),
         ..PageInput::new(&judged.set.manifest, summary, &pipeline.rubric, &rows)
     }))
-}
-
-/// The contexts of both sides, by the names that the page has for their methods.
-fn named_contexts<'a, C: Lookup>(
-    sides: &[PageSide<'_>; 2],
-    preparer: Preparer<'a>,
-    cache: &'a C,
-) -> BTreeMap<ContextKey, ReadContext<'a>> {
-    let mut contexts = BTreeMap::new();
-    for side in sides {
-        let found = page_contexts(&side.rows, side.set.design(), preparer, cache);
-        for row in &side.rows {
-            let context = found.get(&(row.keys.compress, row.method.clone(), row.point));
-            let name = side.page_name(&variant(side.set.design(), row));
-            contexts.extend(
-                context.map(|context| ((row.keys.compress, name, row.point), context.clone())),
-            );
-        }
-    }
-    contexts
 }

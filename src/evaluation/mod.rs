@@ -30,7 +30,7 @@ pub use project::{
     connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,
     require_keys, runtime, stage_models, variable,
 };
-pub use publish::{compress_cell, publish, read_context, reading_task};
+pub use publish::{compress_cell, publish, recorded_context};
 pub use request::{Baseline, PartOfRun, Request};
 
 #[cfg(test)]

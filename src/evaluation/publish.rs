@@ -6,15 +6,15 @@ use std::rc::Rc;
 
 use super::error::EvaluationError;
 use crate::action::ActionKey;
-use crate::entries::{BodyFormat, EntryRecord};
+use crate::entries::EntryRecord;
 use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx};
 use crate::plan::{CompressTask, FixtureTexts, Output, Preparer, Task, read_output};
 use crate::probe::Probe;
 use crate::report::html::{self, ContextKey, PageInput, PageSession, ReadContext};
 use crate::report::{Block, TextStyle, headline, markdown};
 use crate::results::{
-    Comparison, Design, FolderError, Manifest, ResultSet, ResultsFolder, Row, Summary, WorstProbe,
-    names, run_files, summarize, worst_rows,
+    Comparison, Design, FolderError, ResultSet, ResultsFolder, Row, Summary, WorstProbe, names,
+    run_files, summarize, worst_rows,
 };
 use store::cache::Lookup;
 
@@ -52,11 +52,23 @@ fn write_page<C: Lookup>(
     summary: &Summary,
     cache: &C,
 ) -> Result<(), EvaluationError> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let rows = folder.few_rows()?.unwrap_or_default();
-    let mut page = page_input(pipeline, summary, &set.manifest, &rows);
-    page.contexts = page_contexts(&rows, set.design(), preparer, cache);
+    let few = folder.few_rows()?;
+    let rows = few.as_deref().unwrap_or_default();
+    let name = |row: &Row| row.method.clone();
+    let mut page = PageInput {
+        banks: banks(pipeline),
+        sessions: sessions(pipeline, set.design()),
+        contexts: page_contexts(rows, set.design(), name, pipeline, cache),
+        ..PageInput::new(&set.manifest, summary, &pipeline.rubric, rows)
+    };
+    if few.is_none() {
+        let methods = summary.methods.values();
+        let cells: u64 = methods.map(|method| method.cells.judged).sum();
+        let text = format!(
+            "{cells} cells are too many for one page: its folder has them, and `compeval show` shows each."
+        );
+        page.front.push(Block::Sentence(TextStyle::Plain, text));
+    }
     Ok(folder.write(names::HTML, html::render(&page))?)
 }
 
@@ -82,30 +94,6 @@ fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), Evalua
         written.insert(path);
     }
     Ok(folder.remove_run_files(&written)?)
-}
-
-pub(super) fn page_input<'a>(
-    pipeline: &'a Pipeline,
-    summary: &Summary,
-    manifest: &Manifest,
-    rows: &'a [Row],
-) -> PageInput<'a> {
-    let cells: u64 = summary
-        .methods
-        .values()
-        .map(|method| method.cells.judged)
-        .sum();
-    let too_many = (rows.is_empty() && cells > 0).then(|| {
-        format!("{cells} cells are too many for one page: its folder has them, and `compeval show` shows each.")
-    });
-    let mut page = PageInput {
-        banks: banks(pipeline),
-        sessions: sessions(pipeline, &manifest.design),
-        ..PageInput::new(manifest, summary, &pipeline.rubric, rows)
-    };
-    let said = too_many.map(|text| Block::Sentence(TextStyle::Plain, text));
-    page.front.extend(said);
-    page
 }
 
 pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
@@ -163,57 +151,45 @@ pub fn compress_cell(pipeline: &Pipeline, design: &Design, row: &Row) -> Option<
     (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }
 
-/// The task of a cell, with everything that is needed to read its output.
-pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressTask> {
-    let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
-    Some(CompressTask::to_read(
-        cell,
-        Rc::new(FixtureTexts::new(cell.chain.fixture, loaded)),
-    ))
-}
-
-/// The text of a context; the inner `None` is a context that only its provider can read.
-pub fn read_context(
-    preparer: Preparer<'_>,
-    task: CompressTask,
-    format: BodyFormat,
-    body: &[u8],
-) -> Option<Option<String>> {
-    match read_output(&preparer, &Task::Compress(task), format, body).ok()? {
-        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
-        _ => None,
-    }
-}
-
-/// A context as it was recorded under this key, if it is still in the cache; the inner `None` is as in [`read_context`].
-pub(super) fn recorded_context<L: Lookup>(
-    preparer: Preparer<'_>,
+/// A context as it was recorded under this key, if it is still in the cache and the current pipeline reads it; the inner
+/// `None` is a context that only its provider can read.
+pub fn recorded_context<L: Lookup>(
+    pipeline: &Pipeline,
     cell: CompressCell,
     key: &ActionKey,
     cache: &L,
 ) -> Option<Option<String>> {
     let record = cache.find(key)?;
     let body = cache.body(&record).ok()?;
-    let task = reading_task(preparer.pipeline(), cell)?;
-    read_context(preparer, task, record.body_format(), &body)
+    let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
+    let texts = Rc::new(FixtureTexts::from_chain(cell.chain, loaded));
+    let task = Task::Compress(CompressTask::to_read(cell, texts));
+    let matrix = Matrix::new(pipeline);
+    let preparer = Preparer::new(pipeline, &matrix);
+    match read_output(&preparer, &task, record.body_format(), &body).ok()? {
+        Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
+        _ => None,
+    }
 }
 
-/// The contexts of `rows`, each read only when the page needs it: those of all fixtures would need too much memory.
+/// The contexts of `rows`, each with the name that `name` gives the row's method, and read only when the page needs it:
+/// those of all fixtures would need too much memory.
 pub(super) fn page_contexts<'a, L: Lookup>(
     rows: &[Row],
     design: &Design,
-    preparer: Preparer<'a>,
+    name: impl Fn(&Row) -> String,
+    pipeline: &'a Pipeline,
     cache: &'a L,
 ) -> BTreeMap<ContextKey, ReadContext<'a>> {
     let mut contexts: BTreeMap<ContextKey, ReadContext<'a>> = BTreeMap::new();
     for row in rows {
         let key = row.keys.compress;
-        let place = (key, row.method.clone(), row.point);
+        let place = (key, name(row), row.point);
         if contexts.contains_key(&place) {
             continue;
         }
-        if let Some(cell) = compress_cell(preparer.pipeline(), design, row) {
-            let read = move || recorded_context(preparer, cell, &key, cache);
+        if let Some(cell) = compress_cell(pipeline, design, row) {
+            let read = move || recorded_context(pipeline, cell, &key, cache);
             contexts.insert(place, Rc::new(read));
         }
     }

@@ -264,10 +264,8 @@ impl Regrader<'_> {
         if !self.pipeline.settings.judge_context {
             return Some(None);
         }
-        let matrix = Matrix::new(self.pipeline);
         let cell = compress_cell(self.pipeline, design, row)?;
-        let preparer = Preparer::new(self.pipeline, &matrix);
-        recorded_context(preparer, cell, &row.keys.compress, self.store)
+        recorded_context(self.pipeline, cell, &row.keys.compress, self.store)
     }
 }
 

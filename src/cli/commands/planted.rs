@@ -1,7 +1,6 @@
 //! `compeval show FIXTURE --planted`: the items planted in a session, what contexts say of them, and what was replied.
 
 use std::fmt::Write as _;
-use std::rc::Rc;
 
 use super::cache::snapshot;
 use super::cell::{ShowArgs, chosen_results};
@@ -9,17 +8,15 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::entries::EntryRecord;
-use crate::evaluation::read_context;
+use crate::evaluation::recorded_context;
 use crate::pipeline::{
-    Chain, CompressCell, FixtureIx, Matrix, MatrixSelection, MethodIx, OpenRequest, Pipeline,
-    PointIx, VariantIx,
+    Chain, CompressCell, FixtureIx, MatrixSelection, MethodIx, OpenRequest, Pipeline, PointIx,
+    VariantIx,
 };
-use crate::plan::{CompressTask, FixtureTexts, Preparer};
 use crate::results::PlantedRow;
 use base::locale::localized;
 use base::say;
-use store::cache::{CacheSnapshot, Lookup};
+use store::cache::CacheSnapshot;
 
 /// Characters of a context around the object, on either side.
 const AROUND: usize = 120;
@@ -180,15 +177,5 @@ fn context_of(pipeline: &Pipeline, snapshot: &CacheSnapshot, row: &PlantedRow) -
         run: row.run,
     };
     let point = PointIx(usize::try_from(row.point).ok()?.checked_sub(1)?);
-    let texts = Rc::new(FixtureTexts::from_chain(chain, loaded));
-    let task = CompressTask::to_read(CompressCell { chain, point }, texts);
-    let record = snapshot.find(&row.key)?;
-    let body = snapshot.body(&record).ok()?;
-    let matrix = Matrix::new(pipeline);
-    read_context(
-        Preparer::new(pipeline, &matrix),
-        task,
-        record.body_format(),
-        &body,
-    )?
+    recorded_context(pipeline, CompressCell { chain, point }, &row.key, snapshot)?
 }

@@ -11,11 +11,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{dimension_name, localized_count, percent, probe_type, with_fields};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
-use crate::evaluation::{compress_cell, read_context, reading_task};
+use crate::entries::EntryLookup;
+use crate::evaluation::{compress_cell, recorded_context};
 use crate::measure::{FactClass, FactOutcome};
-use crate::pipeline::{LoadedFixture, Matrix, MatrixSelection, OpenRequest, Pipeline};
-use crate::plan::Preparer;
+use crate::pipeline::{LoadedFixture, MatrixSelection, OpenRequest, Pipeline};
 use crate::results::{Manifest, Row};
 use base::locale::{Locale, localized};
 use base::say;
@@ -78,33 +77,22 @@ fn context(
             key.0.short()
         )
     })?;
-    let body = snapshot
-        .body(&record)
-        .map_err(|damage| damage.to_string())?;
-    if let Some(read) =
-        pipeline.and_then(|pipeline| as_read(pipeline, manifest, row, record.body_format(), &body))
-    {
+    let as_read = pipeline.and_then(|pipeline| {
+        let cell = compress_cell(pipeline, &manifest.design, row)?;
+        recorded_context(pipeline, cell, &key, snapshot)
+    });
+    if let Some(read) = as_read {
         return read.ok_or_else(|| {
             localized("only its provider can read it", "只有其服务商能读取").to_owned()
         });
     }
+    let body = snapshot
+        .body(&record)
+        .map_err(|damage| damage.to_string())?;
     let meta = snapshot
         .meta(&record)
         .map_err(|damage| damage.to_string())?;
     Ok(output_of(&record, &meta, &body))
-}
-
-/// The context as the pipeline reads it; `None` where method or fixture have changed.
-fn as_read(
-    pipeline: &Pipeline,
-    manifest: &Manifest,
-    row: &Row,
-    format: BodyFormat,
-    body: &[u8],
-) -> Option<Option<String>> {
-    let task = reading_task(pipeline, compress_cell(pipeline, &manifest.design, row)?)?;
-    let matrix = Matrix::new(pipeline);
-    read_context(Preparer::new(pipeline, &matrix), task, format, body)
 }
 
 /// The page of a cell.

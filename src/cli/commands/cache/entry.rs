@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::action::Stage;
-use crate::cli::failure::{Failure, import_failure};
+use crate::cli::failure::Failure;
 use crate::cli::format::{age, count, duration, left, money, short_tokens, size, with_fields};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
@@ -35,7 +35,7 @@ pub(crate) fn snapshot(
 
 /// Finds the entry whose key begins with `prefix`.
 pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Record, Failure> {
-    let key = snapshot.resolve(prefix).map_err(import_failure)?;
+    let key = snapshot.resolve(prefix)?;
     snapshot
         .find(&key)
         .ok_or_else(|| Failure::error(format!("the entry {key} was removed")))
