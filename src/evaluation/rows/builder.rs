@@ -31,9 +31,9 @@ use store::cache::{Lookup, Store};
 
 /// Makes rows. It keeps what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
-    preparer: Preparer<'e>,
-    outputs: &'e OutputCache<'e, Store>,
-    store: &'e Store,
+    pub(super) preparer: Preparer<'e>,
+    pub(super) outputs: &'e OutputCache<'e, Store>,
+    pub(super) store: &'e Store,
     /// The fixture that was used last comes first.
     fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
     prompts: RefCell<HashMap<MethodIx, Rc<PromptWords>>>,

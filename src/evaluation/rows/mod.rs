@@ -21,8 +21,8 @@ use crate::action::{ActionKey, CellCoordinate, Digest, DigestBuilder, Place, Sta
 use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, PLANTED_NEXT, Pipeline};
 use crate::plan::{
-    AnswerTask, CostEstimate, FailedAction, JudgeTask, OutputCache, OutputUnavailable,
-    PARSER_VERSION, Preparer, Resolved, ResolvedContext, prompt_of,
+    AnswerTask, CostEstimate, FailedAction, JudgeTask, OutputUnavailable, PARSER_VERSION, Resolved,
+    ResolvedContext, prompt_of,
 };
 use crate::planted;
 use crate::results::{LinesFile, PlantedRow, ROWS, ResultsFolder, names};
@@ -71,9 +71,6 @@ impl ContextRows {
 
 /// Makes the rows of a run and passes them on, with all other events.
 pub(super) struct RowMaker<'r, 'l> {
-    preparer: Preparer<'r>,
-    outputs: &'r OutputCache<'r, Store>,
-    store: &'r Store,
     builder: RowBuilder<'r>,
     open: BTreeMap<CompressCell, OpenContext>,
     /// The contexts whose warnings were reported.
@@ -91,18 +88,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         listening: &'r Listening<'l>,
         remote: Option<String>,
     ) -> RowMaker<'r, 'l> {
-        let Executor {
-            preparer,
-            outputs,
-            store,
-            ..
-        } = *executor;
-        let builder = RowBuilder::new(preparer, outputs, store);
         RowMaker {
-            preparer,
-            outputs,
-            store,
-            builder,
+            builder: RowBuilder::new(executor.preparer, executor.outputs, executor.store),
             open: BTreeMap::new(),
             warned: HashSet::new(),
             recorder,
@@ -135,11 +122,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 if let Some(known) = self.planted(context.cell) {
                     *known = rows;
                 }
-                let warnings = self.outputs.warnings(context);
+                let warnings = self.builder.outputs.warnings(context);
                 self.warn(context.key, warnings.unwrap_or_default());
             }
             Err(error) => {
-                let place = context.cell.place(self.preparer.pipeline());
+                let place = context.cell.place(self.builder.preparer.pipeline());
                 self.fail(place, StageName::Compress, context.key, &error);
             }
         }
@@ -165,7 +152,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     }
 
     fn add_judged(&mut self, task: &JudgeTask, resolved: &Resolved) -> Result<(), FileError> {
-        let place = self.preparer.matrix().ordinal(&task.cell);
+        let place = self.builder.preparer.matrix().ordinal(&task.cell);
         let cell = task.context.cell;
         match self.open.get_mut(&cell) {
             Some(open) => {
@@ -179,7 +166,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     /// Completes a context if its cells are all judged. Its rows are recalled, or made and stored so that a later run can
     /// recall them.
     fn complete(&mut self, cell: CompressCell) -> Result<(), FileError> {
-        let due = self.preparer.matrix().downstream_judgements(cell);
+        let due = self.builder.preparer.matrix().downstream_judgements(cell);
         let judged = self.open.get(&cell).map(|open| open.cells.len() as u64);
         if judged != Some(due) {
             return Ok(());
@@ -188,11 +175,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             return Ok(());
         };
         let key = self.key(&open);
-        if let Some(rows) = key.and_then(|key| ContextRows::read(self.store, &key)) {
+        if let Some(rows) = key.and_then(|key| ContextRows::read(self.builder.store, &key)) {
             return self.recall(&open, rows);
         }
         if let Some((key, rows)) = key.zip(self.make_rows(&open)?) {
-            rows.keep(self.store, key);
+            rows.keep(self.builder.store, key);
         }
         Ok(())
     }
@@ -216,7 +203,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             let line = self.make_row(*place, task, resolved)?;
             lines = lines.zip(line).map(|(lines, line)| lines + &line);
         }
-        let warnings = self.outputs.warnings(&open.context).ok();
+        let warnings = self.builder.outputs.warnings(&open.context).ok();
         let rows = warnings.zip(context).zip(lines);
         Ok(rows.map(|((warnings, context), lines)| ContextRows {
             warnings,
@@ -231,7 +218,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         context: &Rc<ResolvedContext>,
     ) -> Result<Option<String>, FileError> {
         if !self.warned.contains(&context.key)
-            && let Ok(warnings) = self.outputs.warnings(context)
+            && let Ok(warnings) = self.builder.outputs.warnings(context)
         {
             self.warn(context.key, warnings);
         }
@@ -241,7 +228,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = context.cell.place(self.preparer.pipeline());
+                let place = context.cell.place(self.builder.preparer.pipeline());
                 self.fail(place, StageName::Compress, context.key, &error);
                 Ok(None)
             }
@@ -261,7 +248,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = task.cell.place(self.preparer.pipeline());
+                let place = task.cell.place(self.builder.preparer.pipeline());
                 self.fail(place, StageName::Judge, resolved.key, &error);
                 Ok(None)
             }
@@ -323,8 +310,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
     fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
-        let pipeline = self.preparer.pipeline();
-        let (loaded, made) = (context.texts.loaded(), self.store.find(&context.key)?);
+        let pipeline = self.builder.preparer.pipeline();
+        let (loaded, made) = (
+            context.texts.loaded(),
+            self.builder.store.find(&context.key)?,
+        );
         let place = context.cell.place(pipeline);
         let method = pipeline.method(context.cell.chain.method);
         // The warnings about a context depend on how it is read.
@@ -368,7 +358,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         task: &JudgeTask,
         resolved: &Resolved,
     ) -> Option<()> {
-        let (pipeline, cell) = (self.preparer.pipeline(), &task.cell);
+        let (pipeline, cell) = (self.builder.preparer.pipeline(), &task.cell);
         let answerer = pipeline.answerer(cell.answer.answerer);
         key.field("probe", (cell.answer.probe.0 as u64).to_le_bytes());
         key.field("answerer", answerer.name.0.as_bytes())
@@ -386,7 +376,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
         // The size of a context that only its provider can read is computed from the usage of the answer.
         if !matches!(task.context.reference, ContextRef::Readable { .. }) {
-            let input = self.store.find(&task.answer.key)?.usage.input;
+            let input = self.builder.store.find(&task.answer.key)?.usage.input;
             key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
         }
         add_output(
