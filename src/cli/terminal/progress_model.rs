@@ -4,7 +4,7 @@
 //! The rate and the time left that indicatif computes do not fit: cells from the cache count in them as work, so that a
 //! run that begins with many of them seems to be over at once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::action::StageName;
@@ -15,11 +15,6 @@ use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
 
-/// The pace is averaged over this time, or over longer until [`CELLS`] were finished, so that a slow server has a pace,
-/// too; but over no more than [`LONGEST_WINDOW`].
-const WINDOW: Duration = Duration::from_secs(30);
-const CELLS: u64 = 12;
-const LONGEST_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// A pause worth a line of its own.
 const LONG_PAUSE: Duration = Duration::from_secs(5);
 /// Before this a pace says nothing.
@@ -50,14 +45,6 @@ impl StageProgress {
     }
 }
 
-/// A sample for the rate.
-#[derive(Debug)]
-struct Sample {
-    at: Instant,
-    /// Cells finished by work, not by the cache.
-    worked: u64,
-}
-
 /// The state of a run in progress.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressModel {
@@ -66,7 +53,9 @@ pub(crate) struct ProgressModel {
     expected: Option<Usd>,
     limits: BudgetLimits,
     snapshot: ProgressSnapshot,
-    samples: VecDeque<Sample>,
+    /// When the work was first looked at, and how long it has taken since.
+    began: Option<Instant>,
+    taken: Duration,
 }
 
 impl ProgressModel {
@@ -109,28 +98,22 @@ impl ProgressModel {
         }
     }
 
-    /// Stores a snapshot and samples the rate.
+    /// Stores a snapshot.
     pub(crate) fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
         self.snapshot = snapshot;
-        let worked: u64 = self
-            .stages
-            .values()
-            .map(|progress| progress.finished() - progress.counts.cached)
-            .sum();
-        while self.samples.get(1).is_some_and(|next| {
-            now - next.at >= LONGEST_WINDOW
-                || now - next.at >= WINDOW && worked - next.worked >= CELLS
-        }) {
-            self.samples.pop_front();
-        }
-        self.samples.push_back(Sample { at: now, worked });
+        self.taken = now - *self.began.get_or_insert(now);
     }
 
-    /// First and last sample of the window, and the seconds between them.
-    fn window(&self) -> Option<(&Sample, &Sample, f64)> {
-        let (first, last) = (self.samples.front()?, self.samples.back()?);
-        let passed = last.at - first.at;
-        (passed >= FIRST_PACE).then_some((first, last, passed.as_secs_f64()))
+    /// Cells finished by work, not by the cache.
+    fn worked(&self) -> u64 {
+        let stages = self.stages.values();
+        stages
+            .map(|progress| progress.finished() - progress.counts.cached)
+            .sum()
+    }
+
+    fn to_do(&self) -> u64 {
+        self.stages.values().map(StageProgress::open).sum()
     }
 
     /// Tokens, money and time as text.
@@ -174,8 +157,7 @@ impl ProgressModel {
             self.expected.unwrap_or_default().0,
             self.snapshot.spent.usd?.0,
         );
-        let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
-        let worked = self.samples.back().map_or(0, |sample| sample.worked);
+        let (worked, to_do) = (self.worked(), self.to_do());
         let left = to_do as f64 / (worked + to_do).max(1) as f64;
         if expected > spent || to_do == 0 {
             return Some(Usd((expected * left).min((expected - spent).max(0.0))));
@@ -183,12 +165,11 @@ impl ProgressModel {
         (worked > 0).then(|| Usd(spent / worked as f64 * to_do as f64))
     }
 
-    /// How long the cells to do take at the pace of the window; `None` while nothing moves.
+    /// How long the cells to do take at the pace so far; `None` while there is none.
     fn seconds_left(&self) -> Option<f64> {
-        let (first, last, seconds) = self.window()?;
-        let pace = last.worked.saturating_sub(first.worked) as f64 / seconds;
-        let to_do: u64 = self.stages.values().map(StageProgress::open).sum();
-        (pace > 0.0 && to_do > 0).then(|| to_do as f64 / pace)
+        let (worked, to_do) = (self.worked(), self.to_do());
+        (self.taken >= FIRST_PACE && worked > 0 && to_do > 0)
+            .then(|| self.taken.as_secs_f64() / worked as f64 * to_do as f64)
     }
 
     /// What is waited for, the heaviest first; `None` if nothing is.
