@@ -220,24 +220,3 @@ fn control_characters_of_a_reply_are_escaped_in_the_reports() {
         "{packs:?}"
     );
 }
-
-#[test]
-fn a_run_beside_logs_of_sessions_says_how_to_make_a_project_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = r#"{"messages":[{"role":"user","content":"The port is 8081."}]}"#;
-    std::fs::write(folder.path().join("log.json"), log).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
-    command
-        .arg("run")
-        .current_dir(folder.path())
-        .env_remove("COMPEVAL_CACHE")
-        .env("NO_COLOR", "1");
-    let (code, screen) = in_terminal(command, "");
-    assert!(
-        code == 2
-            && screen.contains("logs of sessions")
-            && screen.contains("compeval -C eval fixture import .."),
-        "{screen}"
-    );
-    assert!(!folder.path().join("eval").exists());
-}

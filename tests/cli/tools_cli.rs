@@ -647,48 +647,6 @@ fn grades_by_people_are_compared_with_the_judge() {
 }
 
 #[test]
-fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
-    let project = Project::bare();
-    let port = "The service listens on port 8081 because 8080 was taken by the proxy in /etc/haproxy/haproxy.cfg.";
-    let lines = (0..6).map(|at| {
-        let (role, text) =
-            if at % 2 == 0 { ("user", "Which port?".to_owned()) } else { ("assistant", port.repeat(20)) };
-        let parent = (at > 0).then(|| format!("m{}", at - 1));
-        let message = json!({"role": role, "content": text});
-        json!({"type": role, "sessionId": "s", "uuid": format!("m{at}"), "parentUuid": parent, "message": message})
-    });
-    project.write(
-        "session.jsonl",
-        &lines
-            .map(|line| line.to_string())
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
-    let offered = project.run(&["run", "--locale", "en"]);
-    assert_eq!(offered.code, 2);
-    assert!(offered.err.contains("logs of sessions"), "{}", offered.err);
-    let commands: Vec<&str> = offered
-        .err
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("compeval "))
-        .collect();
-    assert_eq!(
-        (commands.len(), commands[0]),
-        (4, "init eval --empty --locale en"),
-        "{}",
-        offered.err
-    );
-    for command in &commands[..2] {
-        let done = project.run(&command.split(' ').collect::<Vec<_>>());
-        assert_eq!(done.code, 0, "{command}\n{}\n{}", done.out, done.err);
-    }
-    let fixtures = fs::read_dir(project.path().join("eval/fixtures"))
-        .unwrap()
-        .count();
-    assert_eq!(fixtures, 1, "the sample is left out");
-}
-
-#[test]
 fn completion_scripts_know_the_flags() {
     let project = Project::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -7,29 +7,27 @@ mod finish;
 pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cli::args::Common;
 use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{folder, given};
+use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
-use crate::pipeline::{PIPELINE_FILE, find_pipeline};
+use crate::pipeline::PIPELINE_FILE;
 use crate::report::{headline, junit};
 use crate::results::{Manifest, Outcome, Summary, first_questions};
 use base::files::{FileError, write_whole};
 use base::guarded;
 use base::text::shell_word;
 use models::ErrorClass;
-use sessions::import::read_log;
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     if args.sample {
         return run_sample(common, args);
     }
-    refuse_logs(common)?;
     run_once(common, args, console)
 }
 
@@ -54,48 +52,6 @@ fn run_sample(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     // Every command that the run suggests leads there.
     let console = Console::new(&common);
     run(&common, &args, &console)
-}
-
-/// Logs that are tried: the first that can be read is enough.
-const TRIED: usize = 20;
-
-/// Where there is no project, but logs of sessions, says how they become one.
-fn refuse_logs(common: &Common) -> Result<(), Failure> {
-    let here = folder(common);
-    if common.config.is_some() || !here.is_dir() || find_pipeline(&here, None).is_ok() {
-        return Ok(());
-    }
-    let Some(format) = format_of_logs(&here) else {
-        return Ok(());
-    };
-    let place = if here == Path::new(".") {
-        PathBuf::from("eval")
-    } else {
-        here.join("eval")
-    };
-    let eval = shell_word(&place.display().to_string());
-    let language = common
-        .locale
-        .map_or("", |locale| locale.pick(" --locale en", " --locale zh"));
-    let message = format!("there is no project here, but logs of sessions ({format})");
-    Err(Failure::input(message).hinted(format!(
-        "make a project of them:\n  compeval init {eval} --empty{language}\n  compeval -C {eval} fixture import ..\n  \
-         compeval -C {eval} probes generate\n  compeval -C {eval} run"
-    )))
-}
-
-/// The format of the first log in a folder.
-fn format_of_logs(folder: &Path) -> Option<&'static str> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|path| {
-        path.extension()
-            .is_some_and(|end| end == "jsonl" || end == "json")
-    });
-    files.sort();
-    let mut tried = files.iter().take(TRIED);
-    let log = tried.find_map(|path| read_log(path, None).ok())?;
-    Some(log.format.name())
 }
 
 /// Runs the matrix, or a part of it, and prints the results.
