@@ -170,27 +170,11 @@ impl CheckResult {
         if let Some(access) = self.access() {
             console.print(&console.prose(&access_line(access, console)));
         }
-        if let Some(pipeline) = self
-            .pipeline
-            .as_ref()
-            .filter(|_| all || self.problems.is_empty())
-        {
-            let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());
-            console.print(&format!("fixtures: {}", names(fixtures)));
-            console.print(&format!(
-                "methods: {}",
-                names(pipeline.methods.iter().map(|method| &*method.name.0))
-            ));
-        }
-        self.print_pings(console);
-        if self.problems.is_empty() && !self.has_failed_ping() {
-            console.next("compeval plan");
-        }
-    }
-
-    fn print_pings(&self, console: &Console) {
         if let Some(pings) = &self.pings {
             print_pings(pings, console);
+        }
+        if self.problems.is_empty() && !self.has_failed_ping() {
+            console.next("compeval plan");
         }
     }
 
@@ -229,22 +213,6 @@ impl CheckResult {
         .map(|(n, noun)| count(n, noun));
         let contents = format!("{fixtures}, {probes}, {methods}, {warnings}");
         console.labelled(TextStyle::Good, "valid:", contents)
-    }
-}
-
-/// The first of `names`, and how many others there are.
-fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    const SHOWN: usize = 10;
-    let names: Vec<&str> = names.collect();
-    let shown = names
-        .iter()
-        .take(SHOWN)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
-    match names.len().checked_sub(SHOWN) {
-        Some(rest @ 1..) => format!("{shown} and {rest} more"),
-        _ => shown,
     }
 }
 
