@@ -28,12 +28,13 @@ fn junit_files_have_a_test_for_each_method_and_dimension() {
         run.contains("failures=\"0\" errors=\"0\"") && run.contains("over 1 fixture</system-out>"),
         "{run}"
     );
-    project.expect(0, "report a --junit report.xml");
-    assert_eq!(project.read("report.xml"), run);
-    project.expect(0, "compare a a --junit compare.xml");
+    project.expect(
+        0,
+        "run --label c --runs 1 --compare-to a --junit compared.xml",
+    );
     assert!(
         project
-            .read("compare.xml")
+            .read("compared.xml")
             .contains("<testcase classname=\"anchored\" name=\"reliability\">")
     );
     // A method without a grade is an error, not a score of zero.

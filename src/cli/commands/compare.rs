@@ -12,9 +12,9 @@ use crate::cli::format::with_fields;
 use crate::cli::project::{PREVIOUS, given, named_side, open_request, open_snapshot, read_project};
 use crate::cli::terminal::Console;
 use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
-use crate::report::{headline, junit};
+use crate::report::headline;
 use crate::results::{ComparisonScope, summarize};
-use base::files::{write_private, write_whole};
+use base::files::write_private;
 use base::say;
 
 #[derive(Debug, Args)]
@@ -31,9 +31,6 @@ pub(crate) struct CompareArgs {
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
-    /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
     /// Write a page to FILE that shows the cells of both side by side
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -59,12 +56,6 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         comparison.methods.contains_key(name) || comparison.unmatched.contains(name)
     });
     summary.headline = Some(headline(&summary, &judged.manifest));
-    if let Some(file) = &args.junit {
-        write_whole(
-            &given(common, file),
-            junit(&summary, judged.manifest.wall_s),
-        )?;
-    }
     if let Some(file) = &args.html {
         let file = given(common, file);
         write_private(

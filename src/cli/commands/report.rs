@@ -1,7 +1,6 @@
 //! `compeval report`: writes report.md and report.html of a label again, or opens its page.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -11,13 +10,12 @@ use crate::cli::args::Common;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{given, open_request, open_snapshot, project_paths_of, read_project};
+use crate::cli::project::{open_request, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::pipeline::OpenRequest;
-use crate::report::{csv_header, csv_line, junit, reference, styled_sections};
+use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
-use base::files::write_whole;
 use base::locale::{Locale, localized};
 use base::text::shell_word;
 
@@ -26,7 +24,7 @@ pub(crate) struct ReportArgs {
     /// The result set [default: that of the newest run that has ended]
     pub(crate) label: Option<String>,
     /// Open report.html in the browser, as it was written; without a label, that of the newest run that has ended
-    #[arg(long, conflicts_with_all = ["csv", "junit"])]
+    #[arg(long, conflicts_with = "csv")]
     pub(crate) open: bool,
     /// Print published scores of other methods, which were not measured here
     #[arg(long, exclusive = true)]
@@ -40,9 +38,6 @@ pub(crate) struct ReportArgs {
     /// Print every table, not one screen
     #[arg(long, conflicts_with_all = ["csv", "open"])]
     pub(crate) all: bool,
-    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
-    #[arg(long, value_name = "FILE", conflicts_with = "csv")]
-    pub(crate) junit: Option<PathBuf>,
 }
 
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
@@ -82,9 +77,6 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let summary = publish(&pipeline, &folder, &set, compared, &snapshot)?;
     folder.sync()?;
-    if let Some(file) = &args.junit {
-        write_whole(&given(common, file), junit(&summary, set.manifest.wall_s))?;
-    }
     console.json(&summary);
     if !console.is_quiet {
         print_results(&summary, &set.manifest, args.all, console);
