@@ -10,8 +10,7 @@ use crate::evaluation::RunTotals;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
 use crate::probe::{
-    Bank, CandidateVerdicts, Probe, ProbeType, keep_true_files, probes_per_point, proof_of,
-    recommended_probes, verify,
+    Bank, CandidateVerdicts, Probe, ProbeType, keep_true_files, probes_per_point, proof_of, verify,
 };
 use crate::scheduler::Budget;
 use lexical::facts::FactFinder;
@@ -43,7 +42,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
         report
             .banks
             .iter()
-            .for_each(|bank| console.inform(&page(report, bank, console)));
+            .for_each(|bank| console.inform(&page(bank, console)));
         let cost = cost(report.budget.spent().usd);
         console.note(&format!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
@@ -70,7 +69,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
 }
 
-fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String {
+fn page(bank: &BankFile, console: &Console) -> String {
     let BankFile {
         path,
         existed,
@@ -98,7 +97,7 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         text.push_str(&format!("; {path} stays as it was"));
     }
     text.push('\n');
-    let mut warnings = shortages(draft, &report.generator);
+    let mut warnings = Vec::new();
     let guessable = draft.guessable();
     if !guessable.is_empty() {
         warnings.push(format!(
@@ -122,52 +121,6 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         text.push_str(&format!("dropped {candidates}; --json says why\n"));
     }
     text
-}
-
-/// What each point and the bank lack. A point without a reply is left out: it is reported as failed.
-fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
-    let mut shortages = Vec::new();
-    for point in &draft.points {
-        let Some(verified) = &point.verified else {
-            continue;
-        };
-        let missing: Vec<&str> = verified
-            .missing
-            .iter()
-            .map(|kind| probe_type(*kind))
-            .collect();
-        if !missing.is_empty() {
-            shortages.push(format!(
-                "point {} has no probe of type {}",
-                point.number,
-                missing.join(", ")
-            ));
-        }
-    }
-    let (kept, wanted) = (
-        draft.probes().count(),
-        recommended_probes(draft.points.len()),
-    );
-    if draft.is_whole() && kept < *wanted.start() {
-        let advice = "the rules find no more; add some by hand, or generate with a model";
-        let advice = if generator == "lexical" {
-            advice
-        } else {
-            "add some by hand"
-        };
-        let number = count(kept, "probe");
-        let few = match kept {
-            // There is no new bank then, and an older one may have more.
-            0 => "no probe was kept".to_owned(),
-            _ => format!("the bank has {number}"),
-        };
-        shortages.push(format!(
-            "{few}; {} to {} are recommended: {advice}",
-            wanted.start(),
-            wanted.end()
-        ));
-    }
-    shortages
 }
 
 impl GenerationReport<'_> {
@@ -346,57 +299,4 @@ fn is_answered(probe: &Probe, answer: &str) -> bool {
         && FactFinder::all(&probe.expected_facts)
             .iter()
             .all(|f| f.occurs_in(&folded))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probe::CandidateVerdicts;
-
-    #[test]
-    fn a_point_whose_request_failed_is_not_reported_as_one_without_probes() {
-        let nothing = CandidateVerdicts {
-            missing: ProbeType::ALL.to_vec(),
-            ..CandidateVerdicts::default()
-        };
-        let point = |number, verified| PointDraft {
-            number,
-            unreadable: 0,
-            verified,
-        };
-        let points = vec![point(1, None), point(2, Some(nothing))];
-        let draft = BankDraft {
-            fixture: "f".to_owned(),
-            points,
-            unchecked: Vec::new(),
-        };
-        let warnings = shortages(&draft, "openai/m");
-        assert_eq!(
-            warnings,
-            ["point 2 has no probe of type recall, artifact, continuation, decision"]
-        );
-    }
-
-    #[test]
-    fn a_bank_is_short_by_the_rule_of_check() {
-        let nothing = CandidateVerdicts {
-            missing: Vec::new(),
-            ..CandidateVerdicts::default()
-        };
-        let points = (1..=2).map(|number| PointDraft {
-            number,
-            unreadable: 0,
-            verified: Some(nothing.clone()),
-        });
-        let draft = BankDraft {
-            fixture: "f".to_owned(),
-            points: points.collect(),
-            unchecked: Vec::new(),
-        };
-        let warnings = shortages(&draft, "openai/m");
-        assert_eq!(
-            warnings,
-            ["no probe was kept; 8 to 24 are recommended: add some by hand"]
-        );
-    }
 }
