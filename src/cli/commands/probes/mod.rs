@@ -27,7 +27,7 @@ use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
 use models::Prices;
-use report::{BankDraft, BankFile, GenerationReport};
+use report::{BankDraft, GenerationReport};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
@@ -118,7 +118,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let mut interrupted = false;
     let mut show = |event: &Event<'_>| screen.on_event(event);
     let listening = Listening::new(&mut show);
-    let drafts = with_engine(
+    let mut banks = with_engine(
         &pipeline,
         &[],
         &store,
@@ -139,7 +139,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     store.sync()?;
     print_notices(&store, console);
     let generator = generator.model.reference.to_string();
-    let banks = write_banks(&paths, drafts)?;
+    write_banks(&paths, &mut banks)?;
     let report = GenerationReport {
         generator,
         totals: listening.totals().clone(),
@@ -151,21 +151,16 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
 }
 
 /// Writes the banks of those drafts that have one.
-fn write_banks(paths: &ProjectPaths, drafts: Vec<BankDraft>) -> Result<Vec<BankFile>, Failure> {
-    let mut banks = Vec::new();
+fn write_banks(paths: &ProjectPaths, drafts: &mut [BankDraft]) -> Result<(), Failure> {
     for draft in drafts {
         let path = paths.bank_of(&draft.fixture);
-        let existed = path.symlink_metadata().is_ok();
+        draft.file = paths.shown(&path);
+        draft.existed = path.symlink_metadata().is_ok();
         if let Some(text) = draft.bank_text()? {
             write_whole(&path, text)?;
         }
-        banks.push(BankFile {
-            path: paths.shown(&path),
-            existed,
-            draft,
-        });
     }
-    Ok(banks)
+    Ok(())
 }
 
 /// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force

@@ -22,16 +22,7 @@ pub(super) struct GenerationReport<'a> {
     pub(super) totals: RunTotals,
     pub(super) budget: &'a Budget,
     pub(super) interrupted: bool,
-    /// The banks with their files.
-    pub(super) banks: Vec<BankFile>,
-}
-
-/// A draft and the file of its bank.
-pub(super) struct BankFile {
-    pub(super) path: String,
-    /// Whether there was a bank before, which stays if none is written.
-    pub(super) existed: bool,
-    pub(super) draft: BankDraft,
+    pub(super) banks: Vec<BankDraft>,
 }
 
 /// Prints the report. Returns how to exit.
@@ -50,7 +41,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
         ));
     });
     print_failures(&totals.failures, usize::MAX, console);
-    if report.banks.iter().any(|bank| bank.draft.is_written()) {
+    if report.banks.iter().any(BankDraft::is_written) {
         console.next("compeval check");
     }
     if let Some(reached) = report.budget.reached() {
@@ -59,7 +50,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let is_short = report
         .banks
         .iter()
-        .any(|bank| !bank.draft.is_written() || !bank.draft.unchecked.is_empty());
+        .any(|bank| !bank.is_written() || !bank.unchecked.is_empty());
     let over_budget = report.budget.reached().is_some();
     match (report.interrupted, is_short) {
         (true, _) => Exit::Interrupted,
@@ -69,12 +60,8 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
 }
 
-fn page(bank: &BankFile, console: &Console) -> String {
-    let BankFile {
-        path,
-        existed,
-        draft,
-    } = bank;
+fn page(draft: &BankDraft, console: &Console) -> String {
+    let path = &draft.file;
     let kinds = ProbeType::ALL.map(|kind| {
         let probes = draft.probes().filter(|probe| probe.kind == kind);
         format!("{} {}", probe_type(kind), probes.count())
@@ -93,7 +80,7 @@ fn page(bank: &BankFile, console: &Console) -> String {
             format!("{name} some points have no reply; no bank was written. Run again to continue")
         }
     };
-    if *existed && !draft.is_written() {
+    if draft.existed && !draft.is_written() {
         text.push_str(&format!("; {path} stays as it was"));
     }
     text.push('\n');
@@ -128,7 +115,7 @@ impl GenerationReport<'_> {
         let totals = &self.totals;
         json!({
             "generator": self.generator,
-            "banks": self.banks.iter().map(|bank| bank_json(&bank.path, &bank.draft)).collect::<Vec<_>>(),
+            "banks": self.banks.iter().map(bank_json).collect::<Vec<_>>(),
             "executed": totals.executed(),
             "cached": totals.cached(),
             "usd": self.budget.spent().usd,
@@ -138,10 +125,10 @@ impl GenerationReport<'_> {
     }
 }
 
-fn bank_json(path: &str, draft: &BankDraft) -> Value {
+fn bank_json(draft: &BankDraft) -> Value {
     json!({
         "fixture": draft.fixture,
-        "file": draft.is_written().then_some(path),
+        "file": draft.is_written().then_some(&draft.file),
         "probes": draft.probes().count(),
         "points": draft.points.iter().map(point_json).collect::<Vec<_>>(),
         "guessable": draft.guessable(),
@@ -190,6 +177,10 @@ impl PointDraft {
 /// The bank of one fixture.
 pub(super) struct BankDraft {
     pub(super) fixture: String,
+    /// The file that it goes to.
+    pub(super) file: String,
+    /// Whether there was a bank before, which stays if none is written.
+    pub(super) existed: bool,
     pub(super) points: Vec<PointDraft>,
     /// Ids of probes that were not tried without a context.
     pub(super) unchecked: Vec<String>,
@@ -200,6 +191,8 @@ impl BankDraft {
     pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
         let mut draft = BankDraft {
             fixture: loaded.name().to_owned(),
+            file: String::new(),
+            existed: false,
             points: Vec::new(),
             unchecked: Vec::new(),
         };
