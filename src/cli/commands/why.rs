@@ -298,6 +298,9 @@ struct ChainPlace {
     step: Option<u32>,
 }
 
+/// A place of the chain with the recorded action, if the results record it.
+type RecordedAction = (ChainPlace, Option<ActionKey>);
+
 /// An action of the current project.
 struct CurrentAction {
     action: Action,
@@ -318,16 +321,10 @@ fn chain_of<'a>(
         .unwrap_or_default();
     let mut steps = Vec::new();
     let mut is_stale = false;
-    for place in places(pipeline, subject) {
-        let ChainPlace { stage, point, step } = place;
-        let is_own = point == subject.place.point.0;
+    let actions = before(pipeline, subject).into_iter();
+    for (place, recorded) in actions.chain(subject.actions.iter().copied()) {
         let current = now.get(&place);
-        let recorded = if is_own {
-            subject.key_of(stage, step)
-        } else {
-            None
-        };
-        let key = recorded.or_else(|| latest(snapshot, stage, current?));
+        let key = recorded.or_else(|| latest(snapshot, place.stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
         let state = match pipeline.zip(current) {
@@ -339,11 +336,11 @@ fn chain_of<'a>(
             None => StepState::Absent,
         };
         is_stale |= matches!(state, StepState::Stale(_));
-        let failure = if is_own {
-            subject.failure_in(stage, step)
-        } else {
-            None
-        };
+        let failure = subject.failure.filter(|failure| {
+            let cell = &subject.place;
+            (failure.stage, cell.point.0, cell.step)
+                == (place.stage.into(), place.point, place.step)
+        });
         steps.push(ChainStep {
             place,
             key,
@@ -355,42 +352,17 @@ fn chain_of<'a>(
     (steps, fault)
 }
 
-/// The places of the chain, in order.
-fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<ChainPlace> {
-    let CellCoordinate {
-        point: cell_point,
-        run,
-        ..
-    } = subject.place;
-    let matrix = pipeline.map(Matrix::new);
-    let chain = matrix
-        .as_ref()
-        .and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
-    let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
-        let keeps_state = matrix.keeps_state(chain.method);
-        let points = matrix.compressions(chain).map(|cell| cell.point.number());
-        points
-            .filter(|point| keeps_state && *point < cell_point)
-            .collect::<Vec<_>>()
-    });
-    let before = before.map(|point| ChainPlace {
+/// The earlier compressions on which a cell depends. `pipeline` has only its method.
+fn before(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<RecordedAction> {
+    let method = pipeline.and_then(|pipeline| pipeline.methods.first());
+    let keeps_state = method.is_some_and(|method| method.strategy.keeps_state());
+    let points = (1..subject.place.point.0).filter(|_| keeps_state);
+    let places = points.map(|point| ChainPlace {
         stage: Stage::Compress,
-        point: point.0,
+        point,
         step: None,
     });
-    let stages = subject.stages().flat_map(|stage| {
-        let steps = if stage == Stage::Answer {
-            subject.answer_steps()
-        } else {
-            vec![None]
-        };
-        steps.into_iter().map(move |step| ChainPlace {
-            stage,
-            point: cell_point.0,
-            step,
-        })
-    });
-    before.chain(stages).collect()
+    places.map(|place| (place, None)).collect()
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.
@@ -481,8 +453,8 @@ fn state_of(
 struct ExplainedCell<'a> {
     manifest: &'a Manifest,
     place: CellCoordinate,
-    /// The actions before the one that answered, for an open-book answer. If it failed, their keys are not recorded.
-    steps: Vec<Option<ActionKey>>,
+    /// Its actions at its point, down to what failed. Those of the steps before a failed answer have no recorded key.
+    actions: Vec<RecordedAction>,
     /// The keys of its actions, as far as the results record them.
     keys: BTreeMap<Stage, ActionKey>,
     /// The judged row; `None` where nothing was judged.
@@ -496,38 +468,20 @@ impl<'a> ExplainedCell<'a> {
         self.row.and_then(|row| row.overall)
     }
 
-    /// The recorded action of a stage at its point, or of a step towards the answer.
-    fn key_of(&self, stage: Stage, step: Option<u32>) -> Option<ActionKey> {
-        let at = step.map_or(0, |step| step as usize - 1);
-        match self.steps.get(at) {
-            Some(key) if stage == Stage::Answer => *key,
-            _ => self.keys.get(&stage).copied(),
-        }
-    }
-
-    /// The numbers of the steps of the answer, the last of which is the answer itself; `None` for the first.
-    fn answer_steps(&self) -> Vec<Option<u32>> {
-        let later = (2..).take(self.steps.len());
-        std::iter::once(None).chain(later.map(Some)).collect()
-    }
-
     fn judged(manifest: &'a Manifest, row: &'a Row) -> ExplainedCell<'a> {
         let keys = [
             (Stage::Compress, row.keys.compress),
             (Stage::Answer, row.keys.answer),
             (Stage::Judge, row.keys.judge),
-        ];
-        let steps = row
-            .open_book
-            .iter()
-            .flat_map(|open| &open.steps)
-            .map(|step| Some(step.key))
-            .collect();
+        ]
+        .into();
+        let steps = row.open_book.iter().flat_map(|open| &open.steps);
+        let steps = steps.map(|step| Some(step.key)).collect();
         ExplainedCell {
             manifest,
             place: row.place(),
-            keys: keys.into(),
-            steps,
+            actions: recorded_actions(row.point, &keys, steps, Stage::Judge),
+            keys,
             row: Some(row),
             failure: None,
         }
@@ -537,31 +491,35 @@ impl<'a> ExplainedCell<'a> {
     fn failed(found: &'a FoundCell) -> Option<ExplainedCell<'a>> {
         let failure = found.failure.as_ref()?;
         let place = failure.place.recorded_cell()?.clone();
-        let keys = failure.key.map(|key| (failure.stage.stage(), key));
+        let last = failure.stage.stage();
+        let keys = failure.key.map(|key| (last, key)).into_iter().collect();
         let steps = vec![None; place.step.map_or(0, |step| step as usize - 1)];
         Some(ExplainedCell {
             manifest: &found.manifest,
+            actions: recorded_actions(place.point.0, &keys, steps, last),
             place,
-            keys: keys.into_iter().collect(),
-            steps,
+            keys,
             row: None,
             failure: Some(failure),
         })
     }
+}
 
-    /// The stages at its point, in order, down to what failed.
-    fn stages(&self) -> impl Iterator<Item = Stage> {
-        let last = self
-            .failure
-            .map_or(Stage::Judge, |failure| failure.stage.stage());
-        [Stage::Compress, Stage::Answer, Stage::Judge]
-            .into_iter()
-            .filter(move |stage| *stage <= last)
-    }
-
-    /// What failed in a stage at its point, or in a step towards the answer.
-    fn failure_in(&self, stage: Stage, step: Option<u32>) -> Option<&'a FailedAction> {
-        self.failure
-            .filter(|failure| failure.stage == stage.into() && self.place.step == step)
-    }
+/// The actions at a point, in order, down to a stage; `steps` are those before the answer.
+fn recorded_actions(
+    point: u32,
+    keys: &BTreeMap<Stage, ActionKey>,
+    mut steps: Vec<Option<ActionKey>>,
+    last: Stage,
+) -> Vec<RecordedAction> {
+    let key = |stage| keys.get(&stage).copied();
+    let place = |stage, step| ChainPlace { stage, point, step };
+    steps.push(key(Stage::Answer));
+    let numbers = std::iter::once(None).chain((2..).map(Some));
+    let answers = numbers.zip(steps);
+    let answers = answers.map(|(number, key)| (place(Stage::Answer, number), key));
+    let compression = (place(Stage::Compress, None), key(Stage::Compress));
+    let grades = (place(Stage::Judge, None), key(Stage::Judge));
+    let actions = std::iter::once(compression).chain(answers).chain([grades]);
+    actions.filter(|(place, _)| place.stage <= last).collect()
 }
