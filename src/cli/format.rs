@@ -118,11 +118,6 @@ pub(crate) fn short_tokens(tokens: Option<Tokens>) -> String {
     short(tokens.map(|tokens| tokens.0))
 }
 
-/// A value as text; unknown is a dash.
-pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
-}
-
 /// A span of time in its largest unit: `5 s`, `3 min`, `2 h`, `4 d`.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {

@@ -9,20 +9,19 @@ use serde_json::{Value, json};
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{cost, count, number, or_dash};
+use crate::cli::format::{count, number};
 use crate::cli::project::given_results;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::plan::FailedAction;
 use crate::report::TextTable;
 use crate::results::{
-    ContextRow, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
-    find_results, incomplete_beside, newest,
+    FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row, find_results,
+    incomplete_beside, newest,
 };
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
-use base::units::Usd;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -117,7 +116,7 @@ struct CellList {
 }
 
 /// Finds the cell for `command`. Prints the candidates and returns `None` if there are several, because method or probe
-/// was not named, or contexts of a run without answers.
+/// was not named.
 pub(crate) fn find_cell(
     common: &Common,
     results: &Path,
@@ -147,16 +146,6 @@ pub(crate) fn find_cell(
             })
             .push(row);
         }
-    }
-    let contexts = match manifest.design.answerers.is_empty() {
-        true => contexts(&folder, args)?,
-        false => Vec::new(),
-    };
-    if rows.is_empty() && !contexts.is_empty() {
-        console.report(&contexts, || {
-            console.print(&table_of_contexts(&contexts, console))
-        });
-        return Ok(None);
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
     if !(has_method && has_probe) && rows.len() > 1 {
@@ -209,40 +198,6 @@ pub(crate) fn chosen_results(
         console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
     }
     Ok(folder)
-}
-
-/// The contexts that match; they do not depend on a probe.
-fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, Failure> {
-    let mut contexts: Vec<ContextRow> = folder
-        .contexts()
-        .map_err(|error| Failure::error(chain(&error)))?;
-    contexts.retain(|row| args.admits(&row.fixture, &row.method, row.run, row.point));
-    Ok(contexts)
-}
-
-/// Compressions of a run without answers.
-fn table_of_contexts(contexts: &[ContextRow], console: &Console) -> String {
-    let columns = [
-        localized("method", "方法"),
-        localized("point", "压缩点"),
-        localized("run", "运行"),
-        localized("tokens", "词元"),
-        localized("of", "共"),
-        localized("facts kept", "事实保留"),
-        localized("cost", "费用"),
-    ];
-    let rows = contexts.iter().map(|row| {
-        vec![
-            row.method.clone(),
-            row.point.to_string(),
-            row.run.to_string(),
-            or_dash(row.tokens),
-            row.replaced_tokens.to_string(),
-            or_dash(row.fact_survival.map(|share| format!("{share:.2}"))),
-            cost(row.usd.map(Usd)),
-        ]
-    });
-    console.table(&columns, &[], rows)
 }
 
 /// Says that results are incomplete, or that there are newer ones, which are incomplete.

@@ -189,10 +189,11 @@ fn next_command(
                 shell_word(fixture)
             )
         }
-        (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
+        (_, Some(fixture)) if is_judged => {
             let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
             format!("compeval show {shown} --label {label}")
         }
+        _ if manifest.design.answerers.is_empty() => format!("compeval report {label} --open"),
         _ => "compeval plan".to_owned(),
     })
 }
