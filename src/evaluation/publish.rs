@@ -1,7 +1,7 @@
-//! The files of a label, from its rows: summary, run files, report.md, report.html; and the contexts of recorded cells, read
+//! The files of a label, from its rows: summary, report.md, report.html; and the contexts of recorded cells, read
 //! from the cache by the current pipeline.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::error::EvaluationError;
@@ -14,7 +14,7 @@ use crate::report::html::{self, ContextKey, PageInput, PageSession, ReadContext}
 use crate::report::{Block, TextStyle, headline, markdown};
 use crate::results::{
     Comparison, Design, FolderError, ResultSet, ResultsFolder, Row, Summary, WorstProbe, names,
-    run_files, summarize, worst_rows,
+    summarize, worst_rows,
 };
 use store::cache::Lookup;
 
@@ -36,7 +36,6 @@ pub fn publish<C: Lookup>(
     let mut summary = summarize(set, comparison);
     summary.headline = Some(headline(&summary, &set.manifest));
     summary.worst = worst(folder, set)?;
-    write_run_files(folder, set)?;
     folder.write_json(names::SUMMARY, &summary)?;
     let text = markdown(&summary, &set.manifest);
     folder.write(names::MARKDOWN, text)?;
@@ -80,20 +79,6 @@ fn worst(folder: &ResultsFolder, set: &ResultSet) -> Result<Vec<WorstProbe>, Fol
         .iter()
         .filter_map(|(at, score)| Some(WorstProbe::new(rows.get(at)?, *score)))
         .collect())
-}
-
-fn write_run_files(folder: &ResultsFolder, set: &ResultSet) -> Result<(), EvaluationError> {
-    let mut written = HashSet::new();
-    for file in run_files(set) {
-        let path = folder.run_file(&file.fixture, file.run);
-        let name = path
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        folder.write_json(&name, &file)?;
-        written.insert(path);
-    }
-    Ok(folder.remove_run_files(&written)?)
 }
 
 pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {

@@ -19,7 +19,6 @@ mod result_set;
 mod figures;
 mod human;
 mod main_result;
-mod run_files;
 mod summary;
 mod worst;
 
@@ -75,7 +74,6 @@ pub use main_result::{
 };
 pub use result_set::selection::{OVERALL, ScoreEstimate};
 pub use result_set::{AnswerRows, ProbePlace, ResultSet};
-pub use run_files::run_files;
 pub use summary::{Headline, MainResult, MethodSummary, Summary, Trend, summarize};
 pub use worst::{LossCause, WorstProbe, worst_rows};
 

@@ -477,31 +477,6 @@ fn a_failure_survives_the_manifest() {
 }
 
 #[test]
-fn a_run_file_holds_every_method_with_its_probes() {
-    let rows = vec![
-        row(
-            "f1",
-            "mine",
-            1,
-            &[(ACCURACY, 4.0), (Dimension::Continuity, 2.0)],
-        ),
-        at("p2", row("f1", "mine", 1, &[(ACCURACY, 1.0)])),
-        row("f1", "mine", 2, &[(ACCURACY, 3.0)]),
-    ];
-    let set = ResultSet::gather(
-        manifest(&[("mine", "extract")], &[("f1", 2)], 2),
-        rows.into_iter().map(Ok),
-    )
-    .unwrap();
-    let files: Vec<_> = run_files(&set).collect();
-    assert_eq!(
-        files.iter().map(|file| file.run).collect::<Vec<_>>(),
-        [1, 2]
-    );
-    insta::assert_json_snapshot!(files[0]);
-}
-
-#[test]
 fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
     let rows = vec![
         row("f1", "mine", 1, &[(ACCURACY, 1.0)]),

@@ -410,22 +410,6 @@ fn labels_are_listed_removed_and_protected() {
 }
 
 #[test]
-fn scores_have_the_published_names() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    project.expect(0, "run --label a --runs 1 --methods full,nothing");
-    let file = project.result("a", "harbor-run-1.json");
-    let method = &file["methods"]["full"];
-    for scored in [method, &method["probes"][0]] {
-        assert!(scored["aggregateScore"].is_number(), "{scored}");
-        assert_eq!(
-            (&scored["aggregateScore"], &scored["dimensionScores"]),
-            (&scored["overall"], &scored["dimensions"])
-        );
-    }
-}
-
-#[test]
 fn a_set_without_questions_is_listed_without_a_count_of_cells() {
     let server = Server::start();
     let project = Project::new(&server);

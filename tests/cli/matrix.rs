@@ -88,8 +88,6 @@ fn offline_reproduces_a_run_byte_for_byte() {
     let written = [
         "cells.jsonl",
         "contexts.jsonl",
-        "harbor-run-1.json",
-        "harbor-run-2.json",
         "keys.txt",
         "report.md",
         "summary.json",

@@ -46,7 +46,7 @@ fn reworded(text: &str) -> String {
 }
 
 fn grade(probe: &Probe, context: &str) -> f64 {
-    let text = answer(context, &probe.question, "");
+    let text = answer(context, &probe.question);
     let graded = GradedAnswer {
         question: &probe.question,
         answer: &text,

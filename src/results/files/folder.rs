@@ -1,6 +1,6 @@
 //! The folder of a result set and its files.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -84,11 +84,6 @@ impl ResultsFolder {
     /// The path of one of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
-    }
-
-    /// The file of one fixture and run.
-    pub fn run_file(&self, fixture: &str, run: u32) -> PathBuf {
-        self.path.join(format!("{fixture}-run-{run}.json"))
     }
 
     /// Writes one of its files as a whole. Its name is durable after [`ResultsFolder::sync`].
@@ -322,66 +317,28 @@ impl ResultsFolder {
         Ok(by_place)
     }
 
-    /// Removes the files of fixtures and runs, except `kept`. An earlier run of the label may have had other fixtures.
-    ///
-    /// # Errors
-    /// The file system's error, with the path.
-    pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
-        remove_files(
-            self.run_files()?
-                .iter()
-                .filter(|path| !kept.contains(*path)),
-        )
-    }
-
-    /// The files of fixtures and runs.
-    pub(crate) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        Ok(list_entries(&self.path)?
-            .into_iter()
-            .filter(|path| is_run_file(&name_of(path)))
-            .collect())
-    }
-
     /// Removes the temporary files of a process that was killed while it wrote.
     pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
-        remove_files(
-            list_entries(&self.path)?
-                .iter()
-                .filter(|path| is_temporary(&name_of(path))),
-        )
+        let all = list_entries(&self.path)?.into_iter();
+        let mut temporary = all.filter(|path| is_temporary(&name_of(path)));
+        temporary.try_for_each(|path| {
+            guarded::remove_file(&path).map_err(|e| FileError::new("remove", &path, e))
+        })
     }
 
     /// The files in it that no run writes, such as notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
+        use names::{CELLS, CONTEXTS, HTML, KEYS, MANIFEST, MARKDOWN, PLANTED, SUMMARY};
+        let written = [
+            MANIFEST, CELLS, CONTEXTS, PLANTED, KEYS, SUMMARY, MARKDOWN, HTML,
+        ];
         let mut paths = list_entries(&self.path)?;
         paths.retain(|path| {
             let name = name_of(path);
-            name != names::MANIFEST && !is_made_from_rows(&name) && !is_temporary(&name)
+            !written.contains(&name.as_str()) && !is_temporary(&name)
         });
         Ok(paths)
     }
-}
-
-/// Whether a run writes a file of this name besides the manifest.
-fn is_made_from_rows(name: &str) -> bool {
-    use names::{CELLS, CONTEXTS, HTML, KEYS, MARKDOWN, PLANTED, SUMMARY};
-    let made = [CELLS, CONTEXTS, PLANTED, KEYS, SUMMARY, MARKDOWN, HTML];
-    made.contains(&name) || is_run_file(name)
-}
-
-fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {
-    paths.try_for_each(|path| {
-        guarded::remove_file(path).map_err(|e| FileError::new("remove", path, e))
-    })
-}
-
-/// Whether a name is that of the file of a fixture and a run.
-fn is_run_file(name: &str) -> bool {
-    let number = name
-        .strip_suffix(".json")
-        .and_then(|stem| stem.rsplit_once("-run-"))
-        .map(|(_, k)| k);
-    number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn name_of(path: &Path) -> String {

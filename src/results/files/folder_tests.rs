@@ -315,16 +315,3 @@ fn a_manifest_survives_its_file_and_another_format_is_refused() {
             .contains("is not a manifest")
     );
 }
-
-#[test]
-fn files_of_fixtures_that_are_gone_are_removed() {
-    let temp = tempfile::tempdir().unwrap();
-    let folder = with(temp.path(), "a", "t");
-    let (old, new) = (folder.run_file("gone", 1), folder.run_file("f1", 1));
-    for path in [&old, &new] {
-        base::files::write_whole(path, "{}").unwrap();
-    }
-    folder.write("notes-run-x.json", "{}").unwrap();
-    folder.remove_run_files(&[new.clone()].into()).unwrap();
-    assert!(!old.exists() && new.exists() && folder.file("notes-run-x.json").exists());
-}
