@@ -95,6 +95,4 @@ pub mod report;
 pub mod scheduler;
 #[doc(hidden)]
 #[allow(missing_docs)]
-#[doc(hidden)]
-#[allow(missing_docs)]
 pub mod stand_in;

@@ -23,9 +23,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ("entries", &["action"]),
     ("probe", &["action"]),
     ("compress", &["action"]),
-    ("search", &[]),
     ("planted", &["action"]),
-    ("answer", &["search", "compress", "action"]),
+    ("answer", &["compress", "action"]),
     ("judge", &["probe", "action"]),
     ("measure", &["probe"]),
     ("stand_in", &["action", "probe", "judge"]),
@@ -38,8 +37,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "plan",
         &[
-            "planted", "pipeline", "measure", "probe", "compress", "answer", "search", "judge",
-            "action", "entries",
+            "planted", "pipeline", "measure", "probe", "compress", "answer", "judge", "action",
+            "entries",
         ],
     ),
     (

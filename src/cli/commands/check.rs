@@ -75,7 +75,10 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
     let audited = match project_paths_of(common) {
         Ok(paths) => audit_all(&paths).0,
         // Reading the project reports these, and all others with them.
-        Err(Failure { exit, .. }) if exit == Exit::BadInput => Vec::new(),
+        Err(Failure {
+            exit: Exit::BadInput,
+            ..
+        }) => Vec::new(),
         Err(other) => return Err(other),
     };
     let open = |strict| {
@@ -101,13 +104,19 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
         }
-        Err(Failure { exit, problems }) if exit == Exit::BadInput => {
+        Err(Failure {
+            exit: Exit::BadInput,
+            problems,
+        }) => {
             result.problems = problems;
             result.access = open(false).ok().map(|Opened { pipeline, .. }| {
                 ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)
             });
         }
-        Err(Failure { exit, problems }) if exit == Exit::EmptySelection => {
+        Err(Failure {
+            exit: Exit::EmptySelection,
+            problems,
+        }) => {
             result.is_empty = true;
             result.problems = problems;
         }
