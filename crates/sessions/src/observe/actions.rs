@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::references::{FileLines, Lines, Target, command_of, targets};
 use crate::transcript::{
     FileAction, Message, Role, ToolCall, file_operations, is_failed_read, is_failed_result,
-    may_change_any_file, stated_exit_code,
+    may_change_any_file, may_deny, stated_exit_code,
 };
 use base::text::one_line;
 
@@ -89,7 +89,7 @@ impl SessionActions {
         let known = command.is_some() || !looked_at.is_empty() || !changed.is_empty();
         let is_shell = command.is_some();
         // An edit that was refused did not happen; a command may have changed files before it failed.
-        if is_shell || !is_failed_result(result) {
+        if is_shell || !(is_failed_result(result) || may_deny(result)) {
             self.change(turn, changed);
         }
         if may_change_any_file(call) {

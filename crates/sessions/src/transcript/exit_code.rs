@@ -12,15 +12,13 @@ lazy_patterns! {
 
     FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
 
-    OF_CALL = pattern(
-        r"(?i)\b(?:patch|hunks?|diff|edit(?:s|ing)?|operation|tool|user|verification|request|approval|writ(?:e|ing)|changes?|replac(?:e|ement|ing)|appl(?:y|ying)|old_str(?:ing)?|(?:search|target) (?:block|text|string)|string to replace|snippet|command|execution|mcp)\b|用户|工具|操作|编辑|补丁",
+    DENIAL = pattern(
+        r"(?i)\b(?:not|no|\w+n't|cannot|unable|fail\w*|errors?|denied|declined|rejected|refused|abort\w*|cancell?ed|interrupted|blocked|forbidden|disallowed|invalid|requires?|timed out|timeout|false|since|outside|exists|read-only|multiple|E[A-Z]{4,})\b|未|不|已存在|无法|没有|拒绝|失败|取消|中止|禁止",
     );
 
-    NOT_DONE = pattern(
-        r"(?i)\b(?:fail(?:ed|s|ure)?|rejected|denied|declined|aborted|cancell?ed|refused|interrupted|disallowed|invalid|unable|cannot|can't|blocked|no match\w*|multiple (?:matches|occurrences)|could not|couldn't|not (?:allow(?:ed)?|permitted|applied|found|approved?|unique|executed|performed|made)|no (?:changes?|edits?|replacements?) (?:was|were|made)|(?:does not|doesn't|did not|didn't) (?:want|match|apply|approve|exist|allow)|error)\b|拒绝|取消|失败|中止",
+    SUCCESS = pattern(
+        r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|updated|created|wrote|written|applied|saved|edited|inserted|overwr\w+|replaced|ok|done)\b|成功|完成|已(?:创建|新建|更新|修改|写入|保存|替换|应用)",
     );
-
-    DONE_AFTER_ALL = pattern(r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|without|none)\b");
 
     NAMED_ERROR = pattern(r"^\w*(?:Error|Exception): ");
 
@@ -28,7 +26,9 @@ lazy_patterns! {
         r"(?i)^(?:error: )?[\[(]?(?:(?:the )?user (?:has )?(?:denied|declined|rejected|refused|did not allow|didn't allow|does not want|doesn't want)|.{0,40}\b(?:denied|declined|rejected|refused) by (?:the )?user|(?:denied|declined|rejected)\W*$)",
     );
 
-    JSON_ERROR = pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#);
+    JSON_ERROR = pattern(
+        r#"^\{[^{}]*"(?:(?:success|ok)"\s*:\s*false|error"\s*:\s*"[^"]|status"\s*:\s*"(?:error|fail|reject|den|declin|cancel|abort))"#,
+    );
 }
 
 /// What replaces a missing result of a call.
@@ -59,25 +59,22 @@ pub fn is_refused_by_user(result: &str) -> bool {
     REFUSED.is_match(head.lines().next().unwrap_or_default())
 }
 
-/// Whether the first clause of a result says that an edit, a tool or an operation failed or was not allowed. Code and
-/// documents begin with a mark or a heading.
-fn says_not_done(head: &str) -> bool {
-    const LONGEST: usize = 120;
-    let line = head.lines().next().unwrap_or_default();
-    let line = line.trim_start_matches(['[', '(']);
-    let end = line.find(['.', ':', ';', '。', '：']).unwrap_or(line.len());
-    let clause = line.get(..end).unwrap_or(line);
-    clause.len() <= LONGEST
-        && clause.starts_with(char::is_alphabetic)
-        && OF_CALL.is_match(clause)
-        && NOT_DONE.is_match(clause)
-        && !DONE_AFTER_ALL.is_match(clause)
+/// Whether the result of an edit leaves open whether it was done: a short sentence that denies something and speaks of no
+/// success. Each tool has its own words for a refusal, and they are more than can be listed.
+pub(crate) fn may_deny(result: &str) -> bool {
+    const LONGEST: usize = 500;
+    let line = result.trim().trim_start_matches(['[', '(', '<']);
+    let line = line.lines().next().unwrap_or_default();
+    // Code, a diff or a numbered line begins with no word.
+    let is_prose = line.starts_with(char::is_alphanumeric) && !line.ends_with(['{', ':', ';']);
+    result.len() <= LONGEST && is_prose && DENIAL.is_match(line) && !SUCCESS.is_match(line)
 }
 
 /// Whether the head of a result is marked as an error, or is that of a JSON object that names one.
 fn is_marked(head: &str) -> bool {
-    const MARKS: [&str; 7] = [
+    const MARKS: [&str; 8] = [
         "<tool_use_error>",
+        "<error>",
         "Error:",
         "error:",
         "ERROR:",
@@ -88,7 +85,6 @@ fn is_marked(head: &str) -> bool {
     MARKS.iter().any(|mark| head.starts_with(mark))
         || JSON_ERROR.is_match(head)
         || NAMED_ERROR.is_match(head)
-        || says_not_done(head)
 }
 
 /// Whether the result of reading a file says that it could not be read. One that the harness cleared was read. A file may
@@ -237,26 +233,35 @@ mod tests {
             "patch rejected: it writes outside of the project",
             "Invalid patch: bad",
             "aborted by user after 3.2s",
-            "The user denied this operation.",
             "[Operation Cancelled] Reason: not allowed",
-            "Failed to edit, 0 occurrences found",
             "The old_string was not found in the file.",
-            "No replacement was performed, it did not appear",
             "McpError: timeout",
             "The write was blocked by a policy",
             "工具调用被用户拒绝。",
+            "Found 2 matches, but replace_all is false.",
+            "File has been modified since it was read, either by the user or by a linter.",
+            "EPERM: operation not permitted, open 'a.py'",
+            "1 out of 2 hunks FAILED -- saving rejects to file a.py.rej",
+            "This change requires approval.",
+            "目标已存在",
+            r#"{"ok": false}"#,
+            r#"{"status":"denied","path":"a.py"}"#,
+            "<error>the text occurs twice</error>",
         ] {
-            assert!(is_failed_result(result), "{result}");
+            assert!(is_failed_result(result) || may_deny(result), "{result}");
         }
         for result in [
+            "",
             "The edit was applied successfully.",
             "Patch applied with 0 rejected hunks",
+            "The file a.py has been updated, no other file was touched.",
             "//! Edits that failed.",
             "def test_failed_edit():\n    pass",
             "# A rejected patch",
             "14 passed",
+            "已写入，无需其他操作",
         ] {
-            assert!(!is_failed_result(result), "{result}");
+            assert!(!is_failed_result(result) && !may_deny(result), "{result}");
         }
         for result in ["The user declined this command.", "Error: declined"] {
             assert!(is_refused_by_user(result), "{result}");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::exit_code::{is_failed_result, is_refused_by_user, names_no_file};
+use super::exit_code::{is_failed_result, is_refused_by_user, may_deny, names_no_file};
 use super::files::{file_operation, file_operations, is_same_file, may_change_any_file};
 use super::operation::{FileAction, FileOperation};
 use base::message::{Message, Role, ToolCall};
@@ -74,6 +74,10 @@ impl FileLedger {
             if may_change_any_file(call) {
                 let known = ledger.files.iter_mut();
                 known.for_each(|file| file.uncertain = true);
+            }
+            if is_tool && !is_refused && may_deny(result) {
+                operations.retain(|one| one.action == FileAction::Read);
+                unclear.push(&call.function.arguments);
             }
             for operation in operations.iter().filter(|_| !(is_refused && is_tool)) {
                 let said = is_said_to_be_new(result).filter(|_| is_tool);

@@ -17,11 +17,11 @@ mod typography;
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
 pub use conventions::{numeral, value_of_numeral};
-pub(crate) use exit_code::is_failed_read;
 pub use exit_code::{
     CLEARED_RESULT, NO_RESULT, is_failed_result, is_refused_by_user, recorded_exit_code,
     stated_exit_code,
 };
+pub(crate) use exit_code::{is_failed_read, may_deny};
 pub(crate) use files::may_change_any_file;
 pub use files::{command_in, file_operation, file_operations, is_file_path_key, is_same_file};
 pub use fixture::{

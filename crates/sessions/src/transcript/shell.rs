@@ -35,7 +35,8 @@ impl ShellCommand {
             .skip_while(|word| PREFIXES.contains(word) || is_setting(word))
             .collect();
         words.split_first().is_some_and(|(program, rest)| {
-            changes_unnamed(program.rsplit('/').next().unwrap_or(program), rest, line)
+            let name = program.rsplit('/').next().unwrap_or(program);
+            is_own_script(program) || changes_unnamed(name, rest, line)
         })
     }
 
@@ -62,13 +63,17 @@ pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
     let mut commands = Vec::new();
     for command in simple_commands(command) {
         if let [cd, to, ..] = command.words.as_slice()
-            && cd == "cd"
+            && matches!(cd.as_str(), "cd" | "pushd")
         {
             folder = if is_rooted(to) {
                 to.clone()
             } else {
                 joined(&folder, to)
             };
+            continue;
+        }
+        if command.words.first().is_some_and(|word| word == "popd") {
+            folder.clear();
             continue;
         }
         commands.push(ShellCommand {
@@ -95,8 +100,8 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
     match program {
         "git" => changes_work_tree(rest),
         "rm" => is_wide || has_option(rest, &['r', 'R']) || has(rest, &["--recursive"]),
-        "mv" | "cp" => is_wide || names_folder(rest),
-        "sed" => is_wide && (has_option(rest, &['i']) || has(rest, &["--in-place"])),
+        "mv" | "cp" => is_wide || has_option(rest, &['r', 'R', 'a']) || names_folder(rest),
+        "sed" => is_wide && edits_in_place(rest),
         "truncate" | "ed" | "ex" | "sd" => is_wide,
         "find" => {
             has(rest, &["-delete"])
@@ -111,7 +116,8 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
         }
         "bash" | "sh" | "zsh" => {
             let run = after(rest, &["-c", "-lc"]).and_then(|run| run.first());
-            run.is_some_and(|run| may_change_unnamed_files(run)) || runs_formatter(rest)
+            run.is_some_and(|run| may_change_unnamed_files(run))
+                || rest.first().is_some_and(|script| is_own_script(script))
         }
         "perl" | "ruby" if has_option(rest, &['i']) => true,
         "python" | "python3" | "node" | "perl" | "ruby" => {
@@ -128,6 +134,19 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
         ),
         _ => rewrites(program, rest),
     }
+}
+
+/// Whether `sed` writes its result into the files that it reads.
+fn edits_in_place(words: &[&str]) -> bool {
+    has_option(words, &['i']) || words.iter().any(|word| word.starts_with("--in-place"))
+}
+
+/// Whether a program is a script of the project, which may do anything.
+fn is_own_script(program: &str) -> bool {
+    const ENDINGS: [&str; 6] = [".sh", ".py", ".rb", ".pl", ".js", ".mjs"];
+    !is_rooted(program)
+        && program.contains('/')
+        && ENDINGS.iter().any(|ending| program.ends_with(ending))
 }
 
 /// Whether a program, or the task that it runs, rewrites the files that it finds.
@@ -181,7 +200,10 @@ fn has_option(words: &[&str], letters: &[char]) -> bool {
 
 fn names_folder(words: &[&str]) -> bool {
     let mut operands = words.iter().filter(|word| !word.starts_with('-'));
-    operands.any(|word| !word.rsplit('/').next().unwrap_or(word).contains('.'))
+    operands.any(|word| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        !name.contains('.') || matches!(name, "." | "..")
+    })
 }
 
 /// The words after the first of these marks.
@@ -299,21 +321,9 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
         ("touch", _) => each(FileAction::Write, files),
         ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
         ("tee", _) => each(FileAction::Write, files),
-        ("sed", _)
-            if all
-                .iter()
-                .any(|word| word.starts_with("-i") || *word == "--in-place") =>
-        {
-            each(FileAction::Change, &files_of_sed(all))
-        }
+        ("sed", _) if edits_in_place(all) => each(FileAction::Change, &files_of_sed(all)),
         ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
-        ("cp", [_, to])
-            if !all
-                .iter()
-                .any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) =>
-        {
-            each(FileAction::Write, &[to])
-        }
+        ("cp", [_, to]) if !has_option(all, &['r', 'R', 'a']) => each(FileAction::Write, &[to]),
         ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
         _ => Vec::new(),
     }
@@ -543,10 +553,13 @@ mod tests {
             of("cd /home/user/p && sed -i 's/a/b/' src/x.rs"),
             one(Change, "/home/user/p/src/x.rs")
         );
-        assert_eq!(
-            of("sed -i -e '/x/d' -e 's/1.0/2.0/' conf/a.ini"),
-            one(Change, "conf/a.ini")
-        );
+        for edit in [
+            "sed -i -e '/x/d' -e 's/1.0/2.0/' conf/a.ini",
+            "sed -Ei s/a/b/ conf/a.ini",
+            "pushd conf && sed --in-place=.old s/a/b/ a.ini; popd",
+        ] {
+            assert_eq!(of(edit), one(Change, "conf/a.ini"), "{edit}");
+        }
         assert_eq!(
             of("git mv a.py b.py"),
             [(Delete, "a.py".to_owned()), (Write, "b.py".to_owned())]
@@ -609,7 +622,12 @@ mod tests {
             "mv src lib",
             "clang-format -i src/*.c",
             "./scripts/format.sh",
+            "./tools/upgrade.py src",
+            "bash tools/upgrade.sh src",
             "tar xzf new.tgz",
+            "cp -r ../base/. .",
+            "sed -Ei s/a/b/ src/*.py",
+            "sed --in-place=.old s/a/b/ src/*.py",
         ] {
             assert!(may_change_unnamed_files(line), "{line}");
         }
