@@ -19,6 +19,13 @@ const NAMED: usize = 3;
 pub fn economics(economics: &Economics) -> Vec<Section> {
     let mut said = bill(economics);
     said.extend(left_out(economics));
+    if economics.uncounted > 0 {
+        let requests = counted(economics.uncounted, ["request", "requests"], "次请求");
+        said.push(say!(
+            "left out: {requests} whose tokens the log does not count",
+            "未计入：{requests}（日志未统计其词元）"
+        ));
+    }
     if economics.partial_output {
         let products = Format::those(Format::counts_output_in_part);
         let products = Format::products(&products, localized("and", "和"));

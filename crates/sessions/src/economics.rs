@@ -188,6 +188,8 @@ pub struct Economics {
     pub bill: TokenBill,
     /// Recorded compactions by what they rewrote, the worst first.
     pub rewrites: Vec<Rewrite>,
+    /// Requests of these sessions whose tokens the logs do not count: they are in no figure.
+    pub uncounted: usize,
     /// Whether output is counted in part only, as in logs of Claude Code.
     pub partial_output: bool,
 }
@@ -199,6 +201,7 @@ pub struct SessionSteps {
     session: String,
     is_output_partial: bool,
     steps: Vec<ModelStep>,
+    uncounted: usize,
     /// The first request after each compaction, with its message and time.
     compactions: BTreeMap<usize, (usize, Option<String>)>,
 }
@@ -212,6 +215,7 @@ impl SessionSteps {
             session: conversation.name_hint.clone(),
             is_output_partial: format.counts_output_in_part(),
             steps: conversation.steps.clone(),
+            uncounted: conversation.uncounted,
             compactions: compactions
                 .filter(|one| one.step > 0)
                 .map(|one| (one.step, (one.message, one.time.clone())))
@@ -287,6 +291,7 @@ pub fn economics(
                 counted.push(identities);
                 found.bill += bill;
                 found.rewrites.extend(rewrites);
+                found.uncounted += log.uncounted;
                 found.partial_output |= log.is_output_partial;
             }
             Err(why) => found.left_out.push(LeftOutSession {
@@ -351,6 +356,7 @@ mod tests {
             session: file.to_owned(),
             is_output_partial: false,
             steps,
+            uncounted: 0,
             compactions: compacted.iter().map(|at| (*at, (*at, None))).collect(),
         }
     }

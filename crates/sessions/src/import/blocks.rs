@@ -10,7 +10,7 @@ use super::content::{
 };
 use super::conversation::DropReason;
 use super::draft::{CallResult, ConversationDraft};
-use super::text_results::take_results;
+use super::text_results::{take_results, take_said};
 use crate::transcript::{Role, ToolCall};
 
 /// What a message consists of.
@@ -75,7 +75,7 @@ pub(super) fn read_message(message: &Value, speaker: &str, draft: &mut Conversat
     draft.set_model(first_at(message, &["/model", "/modelInfo/modelId"]));
     if speaker == Speaker::Tool && !holds_results(message) {
         let result = result_of(message, draft);
-        return draft.add_call_result(result);
+        return add_result(result, draft);
     }
     let blocks = message_blocks(message, draft);
     add_blocks(speaker, blocks, draft);
@@ -107,7 +107,7 @@ pub(super) fn add_blocks(speaker: Speaker, blocks: Blocks, draft: &mut Conversat
         }
         Speaker::User | Speaker::Tool | Speaker::System | Speaker::Assistant => {
             for result in blocks.results {
-                draft.add_call_result(result);
+                add_result(result, draft);
             }
             if speaker == Speaker::User && !(says_nothing && does_more) {
                 say_user(&blocks.text, draft);
@@ -117,6 +117,15 @@ pub(super) fn add_blocks(speaker: Speaker, blocks: Blocks, draft: &mut Conversat
     }
     for result in blocks.results {
         draft.add_call_result(result);
+    }
+}
+
+/// Adds the result of a call, and after it what the person said in it.
+pub(super) fn add_result(mut result: CallResult, draft: &mut ConversationDraft) {
+    let said = take_said(&mut result.text);
+    draft.add_call_result(result);
+    if !said.is_empty() {
+        draft.say(Role::User, said);
     }
 }
 

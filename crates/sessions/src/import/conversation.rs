@@ -141,6 +141,8 @@ pub struct Conversation {
     /// Requests to the model whose tokens the log counts, in the order of the log. Those on abandoned branches are among
     /// them: they were billed.
     pub steps: Vec<ModelStep>,
+    /// Requests whose tokens the log does not count, where it counts those of others.
+    pub uncounted: usize,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
     /// References of attachments that are not messages: those before each of these messages, or after the last.

@@ -36,6 +36,8 @@ pub(super) struct ConversationDraft {
     pub(super) model: Option<Arc<str>>,
     /// The step of each message, by its key, where a format counts tokens by message.
     step_keys: HashMap<String, usize>,
+    /// The messages that the model wrote and that have no count of tokens so far.
+    uncounted: HashSet<String>,
     /// The entry of each message that is read in pieces, by its key.
     keys: HashMap<String, usize>,
     /// The calls of these messages: the entry and the id of each.
@@ -165,6 +167,14 @@ impl ConversationDraft {
         self.count_request(usage, time);
         if self.made.steps.len() > at {
             self.step_keys.insert(key.to_owned(), at);
+            self.uncounted.remove(key);
+        }
+    }
+
+    /// Notes that the log counts no tokens with this piece of the message `key`.
+    pub(super) fn note_uncounted(&mut self, key: &str) {
+        if !self.step_keys.contains_key(key) {
+            self.uncounted.insert(key.to_owned());
         }
     }
 
@@ -480,6 +490,7 @@ impl ConversationDraft {
             self.count(DropReason::Empty);
         }
         let mut conversation = self.made;
+        conversation.uncounted = self.uncounted.len();
         conversation.model = self.model.map(|model| model.to_string());
         let entries = std::mem::take(&mut conversation.messages);
         let starts = Pairing::new(entries).run(&mut conversation);

@@ -5,7 +5,14 @@
 pub(super) fn is_placeholder(text: &str) -> bool {
     const LONGEST: usize = 300;
     const BRACKETS: [(char, char); 3] = [('[', ']'), ('(', ')'), ('<', '>')];
-    const GIVERS: [&str; 5] = ["tool", "environment", "observation", "function", "context"];
+    const GIVERS: [&str; 6] = [
+        "tool",
+        "environment",
+        "observation",
+        "function",
+        "context",
+        "result",
+    ];
     let text = text.trim();
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     if let Some(tag) = tag_around(text)
@@ -70,13 +77,18 @@ fn is_removal(word: &str) -> bool {
             | "snip"
             | "hidden"
             | "longer"
-    ) || ["清除", "移除", "省略", "截断"]
+            | "summarized"
+            | "redacted"
+            | "archived"
+            | "moved"
+    ) || ["清除", "移除", "省略", "截断", "删除", "摘要", "折叠"]
         .iter()
         .any(|part| word.contains(part))
 }
 
 fn tells_of_removal(words: &[String]) -> bool {
-    const HELD: [&str; 11] = [
+    const HELD: [&str; 12] = [
+        "read",
         "result",
         "results",
         "output",
@@ -114,6 +126,11 @@ mod tests {
             "[... 300 lines omitted ...]",
             "[tool call result no longer available]",
             "[旧的工具结果内容已清除]",
+            "[以前的输出已折叠]",
+            "[that result was summarized: tests failed]",
+            "[ARCHIVED TOOL OUTPUT]",
+            "Result moved to /tmp/r2.txt",
+            "[Pruned: read of lib/b.py]",
         ] {
             assert!(is_placeholder(note), "{note}");
         }

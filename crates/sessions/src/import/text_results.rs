@@ -61,21 +61,47 @@ fn joined(blocks: Vec<String>) -> String {
     blocks.join("\n")
 }
 
-/// Adds the result, and returns what the person said in it: of an operation that was denied, or of an answer.
+/// Adds the result, and returns what the person said in it.
 fn finish(result: Option<CallResult>, draft: &mut ConversationDraft) -> String {
     let Some(mut result) = result else {
         return String::new();
     };
-    let mut said = Vec::new();
-    if result.text.trim_start().starts_with("The user ") {
-        let (rest, blocks) = without_blocks(&result.text, "feedback");
-        result.text = rest;
-        said = blocks;
-    }
+    let said = take_said(&mut result.text);
     result.text = result.text.trim().to_owned();
     draft.make_written_call(&result.name);
     draft.add_call_result(result);
-    joined(said)
+    said
+}
+
+/// Takes what the person said out of the result of a call: why it was refused, how to go on, or the answer to a question.
+/// Only a result that begins with the person holds such words; a file may have them, too.
+pub(super) fn take_said(result: &mut String) -> String {
+    const BLOCKS: [&str; 2] = ["feedback", "answer"];
+    const SAID: [&str; 3] = ["the user said:", "answered your questions:", "answered:"];
+    const AFTER: &str = ". You can now continue";
+    let begin = result.trim_start();
+    let begin = begin.strip_prefix("Error: ").unwrap_or(begin);
+    let is_block = |tag: &&str| begin.starts_with(&format!("<{tag}>"));
+    let is_person = begin.starts_with("The user ") || begin.starts_with("User ");
+    if !is_person && !BLOCKS.iter().any(is_block) {
+        return String::new();
+    }
+    for tag in BLOCKS {
+        let (rest, blocks) = without_blocks(result, tag);
+        if !blocks.is_empty() {
+            *result = rest;
+            return joined(blocks);
+        }
+    }
+    let mark = SAID
+        .iter()
+        .find_map(|mark| Some(result.find(mark)? + mark.len()));
+    let Some(end) = mark.filter(|_| is_person) else {
+        return String::new();
+    };
+    let said = result.split_off(end);
+    let said = said.split(AFTER).next().unwrap_or_default();
+    said.trim().to_owned()
 }
 
 /// The name of the tool in a line that begins a result, and what follows in the line.

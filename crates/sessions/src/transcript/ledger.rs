@@ -240,7 +240,9 @@ fn has_own_program(call: &ToolCall) -> bool {
 /// Whether a result says that the file is new (`Some(true)`) or was there before (`Some(false)`).
 fn is_said_to_be_new(result: &str) -> Option<bool> {
     const HEAD: usize = 200;
-    let head: String = result.chars().take(HEAD).collect::<String>().to_lowercase();
+    // The lines below show the file, which is "the updated content" of a new file, too.
+    let line = result.trim_start().lines().next().unwrap_or_default();
+    let head: String = line.chars().take(HEAD).collect::<String>().to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| head.contains(word));
     if says(&["updated", "overw", "modified", "replaced"]) {
         Some(false)

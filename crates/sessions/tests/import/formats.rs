@@ -477,3 +477,37 @@ fn a_stream_of_gemini_without_calls_and_a_resumed_task_of_cline_are_read() {
         "{text}"
     );
 }
+
+#[test]
+fn what_the_person_says_in_the_result_of_a_call_is_said_by_the_person() {
+    let claude = |result: &str| {
+        format!(
+            r#"{{"type": "user", "sessionId": "s", "uuid": "a", "parentUuid": null, "message": {{"role": "user", "content": "fix it"}}}}
+            {{"type": "assistant", "sessionId": "s", "uuid": "b", "parentUuid": "a", "message": {{"id": "m", "model": "c", "content": [{{"type": "tool_use", "id": "t", "name": "Edit", "input": {{}}}}]}}}}
+            {{"type": "user", "sessionId": "s", "uuid": "c", "parentUuid": "b", "message": {{"role": "user", "content": [{{"type": "tool_result", "tool_use_id": "t", "content": "{result}"}}]}}}}"#
+        )
+    };
+    let refused =
+        claude("The user doesn't want to proceed. To tell you how, the user said:\\nuse b.ts");
+    let answered = claude(
+        "User has answered your questions: \\\"Which?\\\"=\\\"b.ts\\\". You can now continue with them.",
+    );
+    let openai = r#"[{"role": "user", "content": "go"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "t", "function": {"name": "ask", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "t", "content": "<answer>\nuse b.ts\n</answer>"}]"#;
+    for (name, log, said) in [
+        ("refused.jsonl", refused.as_str(), "user: \"use b.ts\""),
+        (
+            "answered.jsonl",
+            answered.as_str(),
+            "user: \"\\\"Which?\\\"=\\\"b.ts\\\"\"",
+        ),
+        ("openai.json", openai, "user: \"use b.ts\""),
+    ] {
+        let text = read(name, log, None);
+        assert!(text.contains(said), "{name}: {text}");
+    }
+    let file = claude("He wrote that the user said:\\nuse b.ts");
+    let text = read("file.jsonl", &file, None);
+    assert!(!text.contains("user: \"use b.ts\""), "{text}");
+}

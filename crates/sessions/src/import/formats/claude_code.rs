@@ -6,7 +6,7 @@ use std::ops::Range;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::blocks::{blocks_of, say_user};
+use super::super::blocks::{add_result, blocks_of, say_user};
 use super::super::content::{
     first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of,
     usage_of,
@@ -225,8 +225,10 @@ fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let id = [str_of(message, "id"), str_of(record, "uuid")]
         .into_iter()
         .find(|id| !id.is_empty());
-    if let Some((usage, id)) = message.get("usage").zip(id) {
-        count_requests(usage, id, time_of(record), draft);
+    match (message.get("usage"), id) {
+        (Some(usage), Some(id)) => count_requests(usage, id, time_of(record), draft),
+        (None, Some(id)) => draft.note_uncounted(id),
+        (_, None) => {}
     }
     match id {
         Some(id) => draft.add_piece(id, &blocks.text, blocks.calls),
@@ -263,7 +265,7 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let blocks = blocks_of(content, draft);
     let answers = !blocks.results.is_empty();
     for result in blocks.results {
-        draft.add_call_result(result);
+        add_result(result, draft);
     }
     if answers && blocks.text.is_empty() {
         return false;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::super::blocks::{call_of, output_of, read_message, result_of};
+use super::super::blocks::{add_result, call_of, output_of, read_message, result_of};
 use super::super::content::{
     first_at, id_at, list_of, non_empty, number_at, str_at, str_of, time_of, usage_of,
 };
@@ -115,7 +115,7 @@ impl Row {
             }
             Row::Result(place) => {
                 let result = result_of(at(place), draft);
-                draft.add_call_result(result);
+                add_result(result, draft);
             }
             Row::Compaction(summary, before, after) => {
                 draft.note_compaction(first_at(record, summary));
@@ -307,7 +307,8 @@ pub(super) const CURSOR: Table = Table {
     rows: &[
         ("user", Message("/message", "user")),
         ("assistant", Message("/message", "assistant")),
-        ("tool_call completed", Hook(cursor_call)),
+        ("tool_call started", Hook(cursor_started)),
+        ("tool_call completed", Hook(cursor_completed)),
         ("tool_call*", Noise),
         ("thinking*", Noise),
         ("system*", Noise),
@@ -315,20 +316,35 @@ pub(super) const CURSOR: Table = Table {
     ],
 };
 
-/// `{"readToolCall": {"args": …, "result": {"success": …}}}`.
-fn cursor_call(record: &Value, draft: &mut ConversationDraft) {
-    let named = record.get("tool_call").and_then(Value::as_object);
-    let Some((key, inner)) = named.and_then(|named| named.iter().next()) else {
-        return draft.count_unknown("tool_call without a tool");
-    };
-    let id = str_of(record, "call_id").to_owned();
+/// A call that begins: one that was interrupted is never completed.
+fn cursor_started(record: &Value, draft: &mut ConversationDraft) {
+    if let Some((call, _)) = cursor_call(record) {
+        draft.begin_call(call);
+    }
+}
+
+/// The call of a record, with what it is told in: `{"readToolCall": {"args": …, "result": {"success": …}}}`.
+fn cursor_call(record: &Value) -> Option<(ToolCall, &Value)> {
+    let named = record.get("tool_call")?.as_object()?;
+    let (key, inner) = named.iter().next()?;
     let name = match key.strip_suffix("ToolCall") {
         Some("function") | None => str_of(inner, "name"),
         Some(name) => name,
     };
-    let arguments = inner.get("args").or_else(|| inner.get("arguments"));
-    let arguments = super::super::content::arguments(arguments);
-    draft.add_call(ToolCall::new(id.as_str(), name, arguments));
+    let given = inner.get("args").or_else(|| inner.get("arguments"));
+    let arguments = super::super::content::arguments(given);
+    Some((
+        ToolCall::new(str_of(record, "call_id"), name, arguments),
+        inner,
+    ))
+}
+
+fn cursor_completed(record: &Value, draft: &mut ConversationDraft) {
+    let Some((call, inner)) = cursor_call(record) else {
+        return draft.count_unknown("tool_call without a tool");
+    };
+    let id = call.id.clone();
+    draft.add_call(call);
     let result = inner.get("result").unwrap_or(&Value::Null);
     let (outcome, text) = ["success", "error", "rejected", "failure"]
         .into_iter()
