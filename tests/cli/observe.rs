@@ -765,7 +765,7 @@ fn economics_say_the_bill_and_what_a_compaction_made_the_provider_process_again(
     );
     assert_eq!(said["economics"]["rewrites"][0]["tokens"], 8_010);
 
-    let silent = json!({"type": "assistant", "sessionId": "s", "uuid": "u", "parentUuid": null,
+    let silent = json!({"type": "assistant", "sessionId": "s", "uuid": "z", "parentUuid": null,
         "message": {"id": "silent", "model": "claude-opus-4-6", "content": "Done."}});
     project.write("log.jsonl", &format!("{}\n{silent}", billed()));
     project

@@ -511,3 +511,26 @@ fn what_the_person_says_in_the_result_of_a_call_is_said_by_the_person() {
     let text = read("file.jsonl", &file, None);
     assert!(!text.contains("user: \"use b.ts\""), "{text}");
 }
+
+#[test]
+fn what_follows_a_compaction_in_a_trace_is_a_conversation_of_its_own() {
+    let span = |start: u32, input: &[&str], output: &str| {
+        let message = |text: &&str| serde_json::json!({"role": "user", "parts": [{"type": "text", "content": text}]});
+        let input: Vec<serde_json::Value> = input.iter().map(message).collect();
+        let reply = serde_json::json!([{"role": "assistant", "parts": [{"type": "text", "content": output}]}]);
+        serde_json::json!({"trace_id": "t", "start_time": start.to_string(), "attributes": {
+            "gen_ai.request.model": "m", "gen_ai.input.messages": input, "gen_ai.output.messages": reply}})
+        .to_string()
+    };
+    let log = [
+        span(1, &["one"], "a"),
+        span(2, &["one", "a", "two"], "b"),
+        span(3, &["summary of both", "use port 8081"], "c"),
+    ];
+    let text = read("trace.jsonl", &log.join("\n"), None);
+    assert!(
+        text.contains("\"b\"") && text.contains("use port 8081") && text.contains("\"c\""),
+        "{text}"
+    );
+    assert!(text.contains("trace-2"), "{text}");
+}

@@ -1,5 +1,6 @@
 //! Spans of models' calls: OpenTelemetry's GenAI conventions (OTLP as JSON), OpenInference as Phoenix exports it, and
-//! Langfuse's observations. The call with the longest input in each trace holds the conversation.
+//! Langfuse's observations. Each call repeats the conversation up to it, so the one with the longest input holds it; a call
+//! of a sub-agent, or after a compaction, begins another conversation of its trace.
 
 use std::collections::BTreeMap;
 
@@ -33,18 +34,18 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         }
     }
     let stem = records.stem();
-    let names = conversation_names(&stem, traces.len());
+    let count = traces.values().map(|trace| trace.longest.len().max(1));
+    let mut names = conversation_names(&stem, count.sum()).into_iter();
     traces
         .into_values()
-        .zip(names)
-        .map(|(trace, name)| trace.into_draft(name))
+        .flat_map(|trace| trace.into_drafts(&mut names))
         .collect()
 }
 
-/// Each call repeats the conversation up to it, so of all calls only one is held.
+/// The calls of a trace: of each conversation only the longest is held.
 #[derive(Default)]
 struct Trace {
-    longest: Option<ModelCall>,
+    longest: Vec<ModelCall>,
     /// Other calls of a model.
     shorter: usize,
     /// Spans that are not calls of a model.
@@ -52,34 +53,38 @@ struct Trace {
 }
 
 impl Trace {
-    /// Among equally long calls the latest counts.
+    /// Among equally long calls of a conversation the latest counts.
     fn add_call(&mut self, call: ModelCall) {
-        let Some(known) = &self.longest else {
-            self.longest = Some(call);
-            return;
+        let mut held = self.longest.iter_mut();
+        let Some(known) = held.find(|held| held.is_same_conversation(&call)) else {
+            return self.longest.push(call);
         };
         self.shorter += 1;
         if (call.input.len(), &call.start) >= (known.input.len(), &known.start) {
-            self.longest = Some(call);
+            *known = call;
         }
     }
 
-    fn into_draft(self, name: String) -> ConversationDraft {
-        let mut draft = ConversationDraft::new(name);
+    fn into_drafts(mut self, names: &mut impl Iterator<Item = String>) -> Vec<ConversationDraft> {
+        self.longest.sort_by(|a, b| a.start.cmp(&b.start));
+        let mut calls = self.longest.into_iter();
+        let mut draft = ConversationDraft::new(names.next().unwrap_or_default());
         for _ in 0..self.others {
             draft.count_bookkeeping("span that is no call of a model");
         }
         for _ in 0..self.shorter {
             draft.count(DropReason::Duplicate);
         }
-        if let Some(call) = self.longest {
-            draft.set_model(&call.model);
-            call.input
-                .iter()
-                .chain(&call.output)
-                .for_each(|message| read_message(message, &mut draft));
+        if let Some(call) = calls.next() {
+            call.read(&mut draft);
         }
-        draft
+        let mut drafts = vec![draft];
+        for (call, name) in calls.zip(names) {
+            let mut draft = ConversationDraft::new(name);
+            call.read(&mut draft);
+            drafts.push(draft);
+        }
+        drafts
     }
 }
 
@@ -92,6 +97,20 @@ struct ModelCall {
 }
 
 impl ModelCall {
+    /// Whether most messages of the shorter input stand at the same place in the longer one. A compaction or a sub-agent
+    /// leaves at most the instructions.
+    fn is_same_conversation(&self, other: &ModelCall) -> bool {
+        let pairs = self.input.iter().zip(&other.input);
+        let shorter = self.input.len().min(other.input.len());
+        pairs.filter(|(a, b)| a == b).count() * 2 > shorter
+    }
+
+    fn read(&self, draft: &mut ConversationDraft) {
+        draft.set_model(&self.model);
+        let messages = self.input.iter().chain(&self.output);
+        messages.for_each(|message| read_message(message, draft));
+    }
+
     fn from_span(span: &Value) -> Option<ModelCall> {
         let start = ["startTimeUnixNano", "start_time", "startTime"]
             .into_iter()

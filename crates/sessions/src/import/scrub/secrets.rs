@@ -16,6 +16,8 @@ use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
 
 static KEY_BLOCK: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
+static KEY_END: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
 static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
 
 /// All secrets of `text`, in order, none inside another.
@@ -89,16 +91,45 @@ fn token_at(text: &str, range: Range<usize>, entropy_of_rule: f64) -> Option<Ran
 /// Blocks of private keys, up to their end or, in a text that was cut, as far as the base64 goes. Lines may be escaped
 /// in JSON, quoted, numbered, or carry the marks of a diff. A block without a key is documentation.
 fn private_keys(text: &str) -> Vec<FoundSecret> {
-    KEY_BLOCK
-        .find_iter(text)
+    let begins = KEY_BLOCK.find_iter(text);
+    let mut blocks: Vec<FoundSecret> = begins
         .filter_map(|begin| private_key(text, begin.range()))
-        .collect()
+        .collect();
+    for end in KEY_END.find_iter(text) {
+        if !blocks
+            .iter()
+            .any(|block| block.range.contains(&end.start()))
+        {
+            blocks.extend(tail_of_key(text, end.range()));
+        }
+    }
+    blocks
+}
+
+/// The lines of base64 before the line `end`, where the beginning of the block was cut off.
+fn tail_of_key(text: &str, end: Range<usize>) -> Option<FoundSecret> {
+    let before = text.get(..end.start)?;
+    let lines = before.trim_end().rsplit('\n');
+    let of_key = lines.take_while(|line| {
+        let line = line.trim();
+        line.len() > 1 && line.chars().all(may_be_in_key) && !line.contains(' ')
+    });
+    let first = of_key.last()?;
+    let start = first.as_ptr().addr() - text.as_ptr().addr();
+    has_key_line(text.get(start..end.start)?)
+        .then(|| FoundSecret::new("private-key", start..end.end))
+}
+
+/// Whether a text has a line of base64 as long as those of a key: documentation has dots or a few letters.
+fn has_key_line(text: &str) -> bool {
+    const LINE: usize = 40;
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    text.split(|c| !is_base64(c)).any(|run| run.len() >= LINE)
 }
 
 /// The block that begins with the line `begin`.
 fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
     const LONGEST: usize = 16 << 10;
-    const SHORTEST: usize = 64;
     /// The most bytes of the last line, after its first dashes.
     const LAST_LINE: usize = 64;
     let rest = text.get(begin.end..)?;
@@ -111,13 +142,8 @@ fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
             .find("-----")
             .map(|end| at + end + 10)
     });
-    let letters = key
-        .bytes()
-        .filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
-        .count();
     let range = begin.start..begin.end + end.unwrap_or(key.trim_end().len());
-    let is_key = letters >= SHORTEST && !is_placeholder(key);
-    is_key.then_some(FoundSecret::new("private-key", range))
+    has_key_line(key).then_some(FoundSecret::new("private-key", range))
 }
 
 /// Whether a character is base64, or can stand between lines of it.
@@ -237,8 +263,26 @@ mod tests {
     fn a_block_that_is_cut_inside_a_character_is_still_a_private_key() {
         let begin = ["-----BEGIN RSA PRIV", "ATE KEY-----"].concat();
         // Lines with numbers have an arrow; the most bytes of a key end inside one.
-        let text = format!("{begin}\n{}", "A→".repeat(6000));
+        let line = format!("{}→", "A".repeat(61));
+        let text = format!("{begin}\n{}", line.repeat(300));
         assert_eq!(kinds(&text), ["private-key"]);
+    }
+
+    #[test]
+    fn both_halves_of_a_private_key_whose_middle_or_beginning_was_cut_go() {
+        let [begin, end] =
+            ["BEGIN", "END"].map(|word| format!("-----{word} PRIV{} KEY-----", "ATE"));
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        let cut = format!("{begin}\n{line}\n... 20 lines ...\n{line}\n{end}\nok");
+        let tail = format!("$ tail -2 key.pem\n{line}\n{line}\nab==\n{end}\nok");
+        for (text, left) in [(&cut, "\nok"), (&tail, "$ tail -2 key.pem\n\nok")] {
+            let found = secrets(text);
+            let [secret] = found.as_slice() else {
+                panic!("{found:?}")
+            };
+            let (before, after) = (&text[..secret.range.start], &text[secret.range.end..]);
+            assert_eq!(format!("{before}{after}"), left);
+        }
     }
 
     #[test]

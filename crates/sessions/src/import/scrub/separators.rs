@@ -52,6 +52,13 @@ pub(super) fn value_after(
     if after.starts_with("!=") {
         return None;
     }
+    // In an address inside another one.
+    if let Some(value) = after.strip_prefix("%3D").filter(|_| gap == at) {
+        let end = value
+            .find(|c: char| !is_unreserved(c))
+            .unwrap_or(value.len());
+        return Some((gap + 3..gap + 3 + end, ValueSyntax::Tight));
+    }
     // Defaults: `env.DB_PASSWORD || "X"`, `${DB_PASSWORD:-X}`.
     if let Some(sign) = ["||", "??", "or "]
         .iter()
@@ -114,6 +121,11 @@ pub(super) fn value_after(
             )
         })
         .flatten()
+}
+
+/// Whether a character stands for itself in an address.
+fn is_unreserved(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-._~".contains(c)
 }
 
 fn starts_literal(text: &str) -> bool {
