@@ -56,8 +56,6 @@ pub struct Returned {
     pub text: Arc<str>,
     /// Best first; empty for a misuse.
     pub excerpts: Vec<Excerpt>,
-    /// The action of a search by a program, with its cost.
-    pub action: Option<(ActionKey, Option<Usd>)>,
 }
 
 /// A part of a message that a search returned.
@@ -144,20 +142,11 @@ impl Exchange {
     }
 
     /// The exchange after its pending search.
-    pub fn returned(
-        &self,
-        recovery: &Recovery,
-        excerpts: Vec<Excerpt>,
-        action: Option<(ActionKey, Option<Usd>)>,
-    ) -> Exchange {
+    pub fn returned(&self, recovery: &Recovery, excerpts: Vec<Excerpt>) -> Exchange {
         let mut rounds = self.rounds.clone();
         if let Some(round) = rounds.last_mut() {
             let text = excerpts_as_text(recovery, &excerpts).into();
-            round.returned.push(Returned {
-                text,
-                excerpts,
-                action,
-            });
+            round.returned.push(Returned { text, excerpts });
         }
         Exchange { rounds }.with_misuses()
     }
@@ -169,7 +158,6 @@ impl Exchange {
                 round.returned.push(Returned {
                     text,
                     excerpts: Vec::new(),
-                    action: None,
                 });
             }
         }

@@ -7,7 +7,6 @@
 
 mod exchange;
 mod prepare;
-mod read;
 
 pub use exchange::{
     Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request,
@@ -15,18 +14,16 @@ pub use exchange::{
 pub use prepare::{
     AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts,
 };
-pub use read::{Answer, SearchFault, excerpts_digest, read, read_excerpts};
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use crate::action::{BuiltInTemplate, Prompt, Template, TemplateFault};
-use crate::compress::CommandSpec;
+use crate::action::{BuiltInTemplate, Digest, Prompt, Template, TemplateFault};
 use base::locale::Locale;
 use base::units::Tokens;
 use base::{named_enum, text_name};
-use models::{ModelUse, Tool};
+use models::{ModelUse, ReadFault, Tool};
 
 text_name! {
     /// The name of an answerer in results; part of no cache key.
@@ -57,8 +54,6 @@ pub struct Recovery {
     /// The most tokens of each of them; at least 1.
     pub excerpt_tokens: Tokens,
     pub protocol: SearchProtocol,
-    /// The product's own search; `None` for the built-in one.
-    pub command: Option<CommandSpec>,
     pub locale: Locale,
 }
 
@@ -70,7 +65,6 @@ impl Recovery {
             "results": self.results,
             "excerpt_tokens": self.excerpt_tokens.0,
             "protocol": self.protocol,
-            "program": self.command.as_ref().map(CommandSpec::settings),
         })
     }
 }
@@ -169,5 +163,40 @@ fn declare_tool(locale: Locale) -> Tool {
         name: TOOL.into(),
         description: description.into(),
         parameters,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The words, without white space around them; never empty.
+    pub text: Arc<str>,
+    /// The digest of the text, which the store keeps as `out`.
+    pub out: Digest,
+    /// Whether the token limit cut it off.
+    pub truncated: bool,
+}
+
+/// Reads a reply's text. One that the token limit cut off is read like any other: whether it is graded is a setting,
+/// and a setting of what is done with outputs must not change what is stored.
+pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
+    let text = reply.trim();
+    if text.is_empty() {
+        return Err(ReadFault::Empty);
+    }
+    Ok(Answer {
+        text: text.into(),
+        out: Digest::hash(text),
+        truncated,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_around_an_answer_is_no_part_of_it() {
+        assert_eq!(read(" 8080\n", false), read("8080", false));
+        assert_eq!(read(" \n", true), Err(ReadFault::Empty));
     }
 }

@@ -3,10 +3,10 @@
 use super::exchange::{Exchange, Round, call_ids};
 use super::{Answerer, Recovery, SearchProtocol};
 use crate::action::{
-    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn,
+    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn,
     SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
 };
-use crate::compress::{CommandSpec, ContextRef, SpanText, session_system};
+use crate::compress::{ContextRef, SpanText, session_system};
 use base::locale::Locale;
 use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
@@ -41,8 +41,6 @@ pub struct AnswerInput<'a> {
     pub question: &'a str,
     /// The steps before; empty where there is no search.
     pub exchange: &'a Exchange,
-    /// What a program searches: a JSON array of messages.
-    pub archive: &'a InputValue,
 }
 
 /// Why no work could be made.
@@ -72,14 +70,6 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     let Some(recovery) = &answerer.recovery else {
         return closed_request(answerer, input).map(Work::request);
     };
-    if let Some((query, spec)) = input.exchange.pending().zip(recovery.command.as_ref()) {
-        return Ok(Work::Execute(search_program(
-            recovery,
-            spec,
-            query,
-            input.archive,
-        )));
-    }
     if !answerer.model.is_asked() {
         return closed_request(answerer, input).map(Work::request);
     }
@@ -150,32 +140,6 @@ fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
         used += calls;
     }
     turns
-}
-
-/// The work of a search by the user's own program.
-fn search_program(
-    recovery: &Recovery,
-    spec: &CommandSpec,
-    query: &str,
-    archive: &InputValue,
-) -> Program {
-    let stdin = ComposedValue::builder()
-        .literal("{\"version\":1,\"query\":")
-        .string("query", query.into())
-        .literal(&format!(
-            ",\"results\":{},\"excerpt_tokens\":{},\"archive\":",
-            recovery.results, recovery.excerpt_tokens.0
-        ))
-        .raw("archive", archive.clone())
-        .literal("}\n")
-        .build();
-    Program {
-        argv: spec.argv.clone(),
-        files: spec.files.clone(),
-        environment: spec.environment.clone(),
-        identity: spec.identity.clone(),
-        stdin,
-    }
 }
 
 /// The request without a conversation of searches, as for a closed-book answer. The stand-in for a model gets the
@@ -310,7 +274,7 @@ mod tests {
         context: &ContextRef,
         tail: Option<&SpanText>,
     ) -> Result<Vec<RequestTurn>, AnswerFault> {
-        let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+        let exchange = &Exchange::default();
         let input = AnswerInput {
             system: None,
             locale: Locale::En,
@@ -318,7 +282,6 @@ mod tests {
             tail,
             question: "why?",
             exchange,
-            archive,
         };
         prepare(&answerer("there", "m"), &input).map(|work| match work {
             Work::Ask(request) => request.turns,

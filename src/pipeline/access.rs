@@ -55,11 +55,7 @@ impl ExternalAccess {
                 Strategy::Command(spec) => Some(spec),
                 _ => None,
             });
-        let searches = pipeline
-            .answerers
-            .iter()
-            .filter_map(|answerer| answerer.recovery.as_ref()?.command.as_ref());
-        let programs = compressors.chain(searches).map(|spec| ProgramAccess {
+        let programs = compressors.map(|spec| ProgramAccess {
             command: spec.argv.clone(),
             variables: spec.variables().map(str::to_owned).collect(),
         });

@@ -6,9 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use super::file::tables::{
-    CompressTable, ProgramKeys, ProtocolName, RecoveryTable, strategy_place,
-};
+use super::file::tables::{CompressTable, ProgramKeys, ProtocolName, strategy_place};
 use super::file::{Located, StringList, items, value};
 use super::problem::Problem;
 use super::providers::is_variable;
@@ -30,48 +28,27 @@ pub(super) fn command(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<CommandSpec> {
-    let spec = program(context, &table.value.program, strategy_place(table))?;
-    let model = table.value.ask.model.as_ref();
-    Some(CommandSpec {
-        // The program resolves it: it need not be a model that compeval knows.
-        model: override_model
-            .or(model.map(|model| model.value.as_str()))
-            .map(str::to_owned),
-        protocol: protocol(context, table),
-        ..spec
-    })
-}
-
-/// The program of a search.
-pub(super) fn search(
-    context: &mut ValidationContext<'_>,
-    table: &Located<RecoveryTable>,
-) -> Option<CommandSpec> {
-    program(context, &table.value.program, &table.place)
-}
-
-/// `place` is where a table without a program says that it needs one.
-fn program(
-    context: &mut ValidationContext<'_>,
-    keys: &ProgramKeys,
-    place: &Range<usize>,
-) -> Option<CommandSpec> {
+    let (keys, place) = (&table.value.program, strategy_place(table));
     let argv = argv(context, &keys.command, place)?;
     reject_keys(context, items(&keys.command));
     warn_of_missing_program(context, items(&keys.command));
     if keys.inputs.is_none() {
         warn_of_missing_inputs(context, place);
     }
+    let model = table.value.ask.model.as_ref();
     Some(CommandSpec {
         argv,
-        model: None,
+        // The program resolves it: it need not be a model that compeval knows.
+        model: override_model
+            .or(model.map(|model| model.value.as_str()))
+            .map(str::to_owned),
         folder: context.reader.folder().to_path_buf(),
         environment: environment(context, items(&keys.env)),
         secrets: secrets(context, keys),
         files: input_files(context, items(&keys.inputs)),
         identity: value(&keys.identity),
         deterministic: value(&keys.deterministic).unwrap_or(false),
-        protocol: Protocol::default(),
+        protocol: protocol(context, table),
         timeout: value(&keys.timeout_s).unwrap_or(COMMAND_TIMEOUT),
     })
 }

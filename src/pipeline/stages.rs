@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::tables::{AnswerTable, JudgeTable, ProbesTable, ProgramKeys, RecoveryTable};
+use super::file::tables::{AnswerTable, JudgeTable, ProbesTable, RecoveryTable};
 use super::file::{Located, value};
 use super::model::Generator;
-use super::programs;
 use super::validation::{Asking, ValidationContext};
 use crate::action::{Stage, Template, Variable};
 use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery};
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
+use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
 
@@ -45,7 +45,7 @@ pub(super) fn answerers(
                 .value
                 .recovery
                 .as_ref()
-                .and_then(|table| recovery(context, table, &name));
+                .map(|table| recovery(&table.value, &name, context.locale));
             let name = AnswererName(name);
             let answerer = Answerer {
                 name,
@@ -80,42 +80,17 @@ pub(super) fn answerers(
 }
 
 /// How the open-book answerer that goes with `closed` may search.
-fn recovery(
-    context: &mut ValidationContext<'_>,
-    table: &Located<RecoveryTable>,
-    closed: &Arc<str>,
-) -> Option<Recovery> {
+fn recovery(keys: &RecoveryTable, closed: &Arc<str>, locale: Locale) -> Recovery {
     const CALLS: u32 = 2;
     const RESULTS: u32 = 4;
     const EXCERPT_TOKENS: Tokens = Tokens(600);
-    let keys = &table.value;
-    let command = match &keys.program.command {
-        // A faulty program is already reported; the built-in search must not take its place.
-        Some(_) => Some(programs::search(context, table)?),
-        None => {
-            reject_program_keys(context, &keys.program);
-            None
-        }
-    };
-    Some(Recovery {
+    Recovery {
         closed: closed.clone(),
         calls: value(&keys.calls).unwrap_or(CALLS),
         results: value(&keys.results).unwrap_or(RESULTS),
         excerpt_tokens: value(&keys.excerpt_tokens).unwrap_or(EXCERPT_TOKENS),
         protocol: value(&keys.protocol).unwrap_or_default(),
-        command,
-        locale: context.locale,
-    })
-}
-
-/// Without a program there must be none of the keys that describe it.
-fn reject_program_keys(context: &mut ValidationContext<'_>, program: &ProgramKeys) {
-    for (key, place) in program.written() {
-        context.error(
-            &place,
-            format!("`{key}` is for a `command`"),
-            "add command = [\"PROGRAM\", …], or leave it out",
-        );
+        locale,
     }
 }
 

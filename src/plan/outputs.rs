@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
 use crate::action::{ActionKey, Digest, StageName};
-use crate::answer::{self, Answer, Excerpt, SearchFault, SearchProtocol, SearchRequest};
+use crate::answer::{self, Answer, SearchProtocol, SearchRequest};
 use crate::compress::{
     self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning,
 };
@@ -391,8 +391,6 @@ pub enum Output {
     Answer(Answer),
     /// A step of an open-book answer that asks for searches.
     Search(SearchRequest),
-    /// What a search by a program returned.
-    Excerpts(Vec<Excerpt>),
     Grades(Vec<CriterionScore>),
     /// Proposed probes.
     Probes {
@@ -408,7 +406,6 @@ impl Output {
             Output::Context(compressed) => compressed.out,
             Output::Answer(answer) => answer.out,
             Output::Search(request) => request.digest(),
-            Output::Excerpts(excerpts) => answer::excerpts_digest(excerpts),
             Output::Grades(grades) => Digest::of_json(grades),
             Output::Probes { candidates, .. } => Digest::of_json(candidates),
         }
@@ -435,9 +432,6 @@ pub enum Unreadable {
     Grades(#[from] ReplyFault),
     #[error("about planted items: {_0}")]
     Planted(#[from] planted::ReplyFault),
-    /// A search by a program.
-    #[error(transparent)]
-    Search(#[from] SearchFault),
     /// The matrix does not fit the pipeline.
     #[error(transparent)]
     Place(#[from] PrepareError),
@@ -458,7 +452,6 @@ pub fn read_output(
         (BodyFormat::Local, Task::Compress(task)) => {
             read_context(preparer, task, CompressOutput::Bytes(body))
         }
-        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
         (BodyFormat::Local | BodyFormat::Unknown, _) => {
             Err(ReadFault::Malformed("no model's reply".to_owned()).into())
         }
@@ -531,22 +524,6 @@ fn read_answer(
         &reply.text
     };
     Ok(Output::Answer(answer::read(text, reply.truncated)?))
-}
-
-/// Reads what a search by the user's own program returned.
-fn read_excerpts(
-    preparer: &Preparer<'_>,
-    task: &AnswerTask,
-    stdout: &[u8],
-) -> Result<Output, Unreadable> {
-    let recovery = task
-        .recovery(preparer.pipeline())
-        .ok_or(PrepareError::Coordinate)?;
-    Ok(Output::Excerpts(answer::read_excerpts(
-        recovery,
-        task.context.archive(),
-        stdout,
-    )?))
 }
 
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {

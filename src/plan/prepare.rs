@@ -187,10 +187,6 @@ impl<'p> Preparer<'p> {
         let (cell, context) = (&task.cell, &task.context);
         let (texts, point) = (&context.texts, cell.compress.point);
         let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(point));
-        // A program searches what the method wrote for it, else what was replaced.
-        let archive = context
-            .own_archive()
-            .map_or_else(|| texts.prefix(point).json, |own| own.json().clone());
         let input = AnswerInput {
             system: texts.loaded().fixture.system(),
             locale: self.pipeline.settings.locale,
@@ -198,20 +194,9 @@ impl<'p> Preparer<'p> {
             tail: tail.as_ref(),
             question: question_of(task)?,
             exchange: &task.exchange,
-            archive: &archive,
         };
         let work = answer::prepare(self.pipeline.answerer(cell.answerer), &input)?;
-        let command = task
-            .recovery(self.pipeline)
-            .and_then(|recovery| recovery.command.as_ref());
-        let is_deterministic = matches!(work, Work::Execute(_))
-            && command.is_some_and(|command| command.deterministic);
-        let repetition = if is_deterministic {
-            Repetition::NONE
-        } else {
-            self.matrix.answer_repetition(cell)
-        };
-        Ok((Stage::Answer, repetition, work))
+        Ok((Stage::Answer, self.matrix.answer_repetition(cell), work))
     }
 
     /// The judge sees the context with what searches returned.

@@ -1,5 +1,5 @@
-//! What follows from an output: an answer goes to its judges; a step that asks for searches goes on with what they return. Only this file runs the built-in search, for everything that walks the
-//! matrix. It also finds all that a pipeline reaches.
+//! What follows from an output: an answer goes to its judges; a step that asks for searches goes on with what they return.
+//! Only this file searches, for everything that walks the matrix. It also finds all that a pipeline reaches.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -58,26 +58,17 @@ pub fn follow<L: Lookup>(
             &read
         }
     };
-    let exchange = match output {
-        Output::Search(request) => {
-            answer
-                .exchange
-                .after(resolved.key, resolved.cost, request.clone())
-        }
-        Output::Excerpts(found) => {
-            answer
-                .exchange
-                .returned(recovery, found.clone(), Some((resolved.key, resolved.cost)))
-        }
-        Output::Answer(_) | Output::Context(_) | Output::Grades(_) | Output::Probes { .. } => {
-            return Ok(TaskOutcome::Resolved(resolved));
-        }
+    let Output::Search(request) = output else {
+        return Ok(TaskOutcome::Resolved(resolved));
     };
+    let exchange = answer
+        .exchange
+        .after(resolved.key, resolved.cost, request.clone());
     let exchange = search(lookup, preparer, answer, recovery, exchange)?;
     Ok(TaskOutcome::Searched(Rc::new(exchange)))
 }
 
-/// Makes all searches that are pending. A search by a program is an action of its own: here only its archive is read.
+/// Makes all searches that are pending.
 fn search<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,
@@ -86,8 +77,7 @@ fn search<L: Lookup>(
     mut exchange: Exchange,
 ) -> Result<Exchange, OutputUnavailable> {
     let context = &task.context;
-    let is_ready_for_program = recovery.command.is_some() && context.own_archive.get().is_some();
-    if exchange.pending().is_none() || is_ready_for_program {
+    if exchange.pending().is_none() {
         return Ok(exchange);
     }
     let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)?
@@ -98,9 +88,6 @@ fn search<L: Lookup>(
     context
         .own_archive
         .get_or_init(|| compressed.archive.map(OwnArchive::new));
-    if recovery.command.is_some() {
-        return Ok(exchange);
-    }
     while let Some(query) = exchange.pending() {
         let excerpts = built_in_search(
             context,
@@ -108,7 +95,7 @@ fn search<L: Lookup>(
             recovery,
             query,
         );
-        exchange = exchange.returned(recovery, excerpts, None);
+        exchange = exchange.returned(recovery, excerpts);
     }
     Ok(exchange)
 }

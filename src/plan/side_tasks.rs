@@ -8,7 +8,7 @@ use super::outputs::read_entry;
 use super::prepare::{Action, PrepareError, Preparer, judge_request, question_about};
 use super::task::{SelftestTask, SideTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::{Digest, InputValue, ModelRequest, Place, Repetition, StageName, Work};
+use crate::action::{Digest, ModelRequest, Place, Repetition, StageName, Work};
 use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
@@ -54,7 +54,7 @@ pub fn asking_without_context(
     let context = ContextRef::Readable {
         text: Digest::hash(""),
     };
-    let (exchange, archive) = (&Exchange::default(), &InputValue::from("[]"));
+    let exchange = &Exchange::default();
     let input = AnswerInput {
         system: None,
         locale: pipeline.settings.locale,
@@ -62,7 +62,6 @@ pub fn asking_without_context(
         tail: None,
         question: &probe.question,
         exchange,
-        archive,
     };
     let work = answer::prepare(answerer, &input)?;
     Ok(Task::Side(Rc::new(SideTask {

@@ -259,15 +259,9 @@ impl AnswerTask {
         pipeline.answerer(self.cell.answerer).recovery.as_ref()
     }
 
-    /// The number of the step, from 2; `None` for the first one. A search by a program is a step, too.
+    /// The number of the step, from 2; `None` for the first one.
     fn step(&self) -> Option<u32> {
-        let searches = self
-            .exchange
-            .rounds
-            .iter()
-            .flat_map(|round| &round.returned);
-        let steps =
-            self.exchange.rounds.len() + searches.filter(|search| search.action.is_some()).count();
+        let steps = self.exchange.rounds.len();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
 }
@@ -320,7 +314,7 @@ impl JudgeTask {
 #[derive(Clone, Debug)]
 pub enum TaskOutcome {
     Resolved(Resolved),
-    /// A step of an open-book answer asked for searches, or made one: the next step follows.
+    /// A step of an open-book answer asked for searches: the next step follows.
     Searched(Rc<Exchange>),
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,

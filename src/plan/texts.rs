@@ -44,7 +44,6 @@ struct PointTexts {
 pub(super) struct OwnArchive {
     messages: Vec<Message>,
     index: OnceCell<SearchIndex>,
-    json: OnceCell<InputValue>,
 }
 
 impl OwnArchive {
@@ -52,7 +51,6 @@ impl OwnArchive {
         OwnArchive {
             messages,
             index: OnceCell::new(),
-            json: OnceCell::new(),
         }
     }
 
@@ -63,12 +61,6 @@ impl OwnArchive {
     pub(super) fn search_index(&self) -> &SearchIndex {
         self.index
             .get_or_init(|| SearchIndex::new(self.messages.iter().map(Message::countable_text)))
-    }
-
-    /// The messages as a program gets them.
-    pub(super) fn json(&self) -> &InputValue {
-        self.json
-            .get_or_init(|| SpanText::from_messages(&self.messages).json)
     }
 }
 

@@ -243,9 +243,6 @@ impl Executor<'_> {
     /// The program that an action starts.
     fn command(&self, action: &Action) -> Option<&CommandSpec> {
         let pipeline = self.preparer.pipeline();
-        if let Task::Answer(task) = &action.task {
-            return task.recovery(pipeline)?.command.as_ref();
-        }
         match &action.task.method(pipeline)?.strategy {
             Strategy::Command(spec) => Some(spec),
             _ => None,
@@ -268,12 +265,6 @@ impl Executor<'_> {
             return Err(ExecutionError::Cancelled);
         }
         self.budget.check().map_err(ExecutionError::OverBudget)?;
-        // A failing compressor is the method's fault; a search belongs to no method.
-        let blame = if matches!(action.task, Task::Compress(_)) {
-            Blame::Method
-        } else {
-            Blame::Infrastructure
-        };
         let stdin = Bytes::copy_from_slice(self.read_input(action, stdin)?.as_bytes());
         let began = Instant::now();
         match self.programs.run(spec, stdin, turn).await {
@@ -284,7 +275,7 @@ impl Executor<'_> {
                 self.store
                     .fail(action.key, &meta.header(), "program", &message)
                     .await?;
-                Err(self.failure(action, blame, message).into())
+                Err(self.failure(action, Blame::Method, message).into())
             }
         }
     }

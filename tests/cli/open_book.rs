@@ -1,5 +1,5 @@
 //! Open book through the program: answerers that search for missing facts, that never search, or that misuse the
-//! search, and searches by a program.
+//! search.
 
 #![cfg(unix)]
 
@@ -535,78 +535,6 @@ fn a_model_without_tools_asks_by_a_line() {
     );
 }
 
-/// The project with a search by a program.
-pub(super) fn searched_by(server: &Server, script: &str) -> Project {
-    let project = project(
-        server,
-        "command = [\"python3\", \"search.py\"]\ninputs = [\"search.py\"]\ndeterministic = true",
-    );
-    project.write("search.py", script);
-    project
-}
-
-pub(super) const FINDS: &str = r#"
-import json, sys
-request = json.load(sys.stdin)
-words = request["query"].lower().split()
-texts = [message.get("content") or "" for message in request["archive"]]
-best = sorted(texts, key=lambda text: -sum(word in text.lower() for word in words))
-print(json.dumps({"excerpts": [{"text": text} for text in best if text][:request["results"]]}))
-"#;
-
-#[test]
-fn a_program_may_search_in_place_of_the_built_in_index() {
-    let server = Server::start();
-    server.script(searches_when_it_misses);
-    let project = searched_by(&server, FINDS);
-    project.expect(0, "run --label a --runs 1 --methods nothing --probes port");
-    let (_, open) = books(&project, "a");
-    let row = open.values().next().unwrap();
-    assert_eq!(
-        (
-            row["overall"].clone(),
-            row["open_book"]["gold_found"].clone()
-        ),
-        (json!(5.0), json!(true)),
-        "{row}"
-    );
-    assert_eq!(
-        row["open_book"]["steps"].as_array().unwrap().len(),
-        2,
-        "the step that asked, and the search"
-    );
-    // A change of the program makes its outputs stale, and only what follows from them is asked again.
-    server.forget();
-    project.edit("search.py", "print(", "print(\" \" + ");
-    project.expect(0, "run --label b --runs 1 --methods nothing --probes port");
-    assert_eq!(
-        server.count(),
-        0,
-        "the same excerpts lead to the same answer"
-    );
-}
-
-#[test]
-fn a_search_that_fails_fails_its_cells_alone() {
-    for (script, said) in [
-        ("import sys\nsys.exit('no index')", "no index"),
-        ("", "the search returned nothing"),
-        (
-            "print('{\"excerpts\": [\"the port is 1\"]}')",
-            "stands in no message",
-        ),
-    ] {
-        let server = Server::start();
-        server.script(searches_when_it_misses);
-        let project = searched_by(&server, script);
-        project.expect(5, "run --label a --runs 1 --methods nothing --probes port");
-        let (closed, open) = books(&project, "a");
-        assert_eq!((closed.len(), open.len()), (1, 0), "no score for a fault");
-        let failures = project.result("a", "manifest.json")["failures"].to_string();
-        assert!(failures.contains(said), "{failures}");
-    }
-}
-
 #[test]
 fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
     let server = Server::start();
@@ -637,12 +565,12 @@ fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
 fn settings_are_checked_with_their_places() {
     let project = project(
         &Server::start(),
-        "calls = 0\nprotocol = \"tools\"\ninputs = [\"x\"]",
+        "calls = 0\nprotocol = \"tools\"\ncommand = [\"x\"]",
     );
     let ended = project.expect(2, "check");
     ended.says(&[
         "at least 1",
         "unknown protocol `tools`",
-        "`inputs` is for a `command`",
+        "unknown key `command`",
     ]);
 }

@@ -8,8 +8,8 @@ use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::brain::Wanted;
 use super::open_book::{
-    FINDS, books, calls, expected, may_search, project, question, returned, searched_by,
-    searches_when_it_misses, seen, stated,
+    books, calls, expected, may_search, project, question, returned, searches_when_it_misses, seen,
+    stated,
 };
 use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};
@@ -104,26 +104,6 @@ fn a_method_with_an_archive_of_its_own_is_searched_in_it_and_others_in_what_was_
 }
 
 #[test]
-fn a_search_by_a_program_gets_the_archive_of_the_method_and_cannot_go_beyond_it() {
-    let server = Server::start();
-    server.script(searches_when_it_misses);
-    let project = searched_by(&server, FINDS);
-    add_notes(&project);
-    project.expect(0, "run --label a --runs 1 --methods notes --probes port");
-    let (_, open) = books(&project, "a");
-    let row = open.values().next().expect("a row");
-    assert!(
-        returned(row).starts_with("[note 1]") && row["overall"] == 5.0,
-        "{row}"
-    );
-    // A message of the transcript is no part of the archive.
-    project.write("search.py", "print('{\"excerpts\": [\"count = 4\"]}')");
-    project.expect(5, "run --label b --runs 1 --methods notes --probes port");
-    let failures = project.result("b", "manifest.json")["failures"].to_string();
-    assert!(failures.contains("stands in no message"), "{failures}");
-}
-
-#[test]
 fn the_report_says_which_reference_is_missing_and_that_the_search_alone_is_near_the_transcript() {
     let server = Server::start();
     server.script(searches_when_it_misses);
@@ -152,8 +132,13 @@ fn the_report_says_which_reference_is_missing_and_that_the_search_alone_is_near_
 #[test]
 fn why_explains_the_step_that_failed() {
     let server = Server::start();
-    server.script(searches_when_it_misses);
-    let project = searched_by(&server, "import sys\nsys.exit('no index')");
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer if asked.text.contains("[message ") => {
+            Reply::Raw(400, json!({"error": {"message": "no index"}}).to_string())
+        }
+        _ => searches_when_it_misses(asked),
+    });
+    let project = project(&server, "");
     project.expect(5, "run --label a --runs 1 --methods nothing --probes port");
     let ended = project.expect(
         0,
@@ -163,7 +148,7 @@ fn why_explains_the_step_that_failed() {
     let failed = text
         .split_once("answer step 2")
         .map(|(_, rest)| rest.to_owned())
-        .expect("the step of the search");
+        .expect("the second step");
     assert!(
         failed.contains("failed:") && failed.contains("no index"),
         "{text}"

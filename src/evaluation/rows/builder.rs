@@ -277,7 +277,7 @@ impl<'e> RowBuilder<'e> {
         });
         Some(OpenBook {
             closed: recovery.closed.to_string(),
-            steps: exchange.rounds.iter().flat_map(steps_of).collect(),
+            steps: exchange.rounds.iter().map(step_of).collect(),
             searches: exchange.rounds.iter().flat_map(searches_of).collect(),
             tokens: exchange
                 .rounds
@@ -597,15 +597,11 @@ fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
 }
 
 /// The actions of a round: the model's step, and the searches that a program did.
-fn steps_of(round: &Round) -> Vec<RowStep> {
-    let searches = round.returned.iter().filter_map(|returned| returned.action);
-    let steps = std::iter::once((round.key, round.cost)).chain(searches);
-    steps
-        .map(|(key, cost)| RowStep {
-            key,
-            usd: cost.map(|usd| usd.0),
-        })
-        .collect()
+fn step_of(round: &Round) -> RowStep {
+    RowStep {
+        key: round.key,
+        usd: round.cost.map(|usd| usd.0),
+    }
 }
 
 fn searches_of(round: &Round) -> Vec<RowSearch> {

@@ -370,9 +370,6 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
         for round in &task.exchange.rounds {
             add_output(key, round.key, None, round.cost);
-            for (action, cost) in round.returned.iter().filter_map(|returned| returned.action) {
-                add_output(key, action, None, cost);
-            }
         }
         // The size of a context that only its provider can read is computed from the usage of the answer.
         if !matches!(task.context.reference, ContextRef::Readable { .. }) {

@@ -162,7 +162,7 @@ table! {
 }
 
 table! {
-    /// The keys of every table that starts a program.
+    /// The keys of a method that starts a program.
     ProgramKeys {
         /// Program and arguments, started without a shell.
         command: StringList,
@@ -242,7 +242,7 @@ table! {
         excerpt_tokens: Tokens,
         /// How a model asks: "tool", or "line" for a model without tools. Default: "tool".
         protocol: SearchProtocol,
-    } with { program: ProgramKeys }
+    }
 }
 
 table! {

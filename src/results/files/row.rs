@@ -102,7 +102,7 @@ pub struct Row {
 pub struct OpenBook {
     /// The answerer that answers the same questions without a search.
     pub closed: String,
-    /// The actions before the answering one: earlier steps, and searches by a program.
+    /// The steps before the answering one.
     pub steps: Vec<RowStep>,
     /// The searches, in order.
     pub searches: Vec<RowSearch>,
