@@ -12,7 +12,6 @@ use crate::action::{ActionKey, Digest};
 use base::locale::Locale;
 use base::units::Usd;
 use models::{Completion, Dialect, ReadFault, call_id, renumber_calls};
-use sessions::transcript::Message;
 
 /// All steps of an answer before the present one.
 #[derive(Clone, Debug, Default)]
@@ -64,34 +63,8 @@ pub struct Excerpt {
     /// The label that it is shown with: `message 12 · user`.
     pub label: String,
     pub text: String,
-    /// The message's index in the session; `None` in a method's own archive.
-    pub message: Option<usize>,
-}
-
-/// The messages that are searched.
-#[derive(Clone, Copy, Debug)]
-pub struct Archive<'a> {
-    pub messages: &'a [Message],
-    /// The index of the first of them in the session; `None` if a method wrote them itself.
-    pub start: Option<usize>,
-}
-
-impl Archive<'_> {
-    /// A part of the message at a position of the archive.
-    pub fn excerpt(&self, at: usize, text: String) -> Excerpt {
-        let message = self.start.map(|start| start + at);
-        let label = match (message, self.messages.get(at)) {
-            (Some(message), Some(found)) => {
-                format!("message {} · {}", message + 1, found.role.name())
-            }
-            _ => format!("note {}", at + 1),
-        };
-        Excerpt {
-            label,
-            text,
-            message,
-        }
-    }
+    /// The message's index in the session.
+    pub message: usize,
 }
 
 impl SearchRequest {

@@ -8,9 +8,7 @@
 mod exchange;
 mod prepare;
 
-pub use exchange::{
-    Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request,
-};
+pub use exchange::{Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
 pub use prepare::{
     AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts,
 };

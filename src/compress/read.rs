@@ -38,8 +38,6 @@ pub struct Compressed {
     /// Whether nothing was compressed: the context has all that it replaces. [`read()`] takes a program's word for it; the
     /// caller, who has the messages, checks it.
     pub is_unchanged: bool,
-    /// What an answerer searches in place of the messages that were replaced, if a program returned any.
-    pub archive: Option<Vec<Message>>,
     /// Findings that do not invalidate the output.
     pub warnings: Vec<Warning>,
 }
@@ -53,7 +51,7 @@ pub fn read(
     output: CompressOutput<'_>,
     kept: Option<&Kept>,
 ) -> Result<Compressed, CompressFault> {
-    let (mut usage, mut warnings, mut is_unchanged, mut archive) = (None, Vec::new(), false, None);
+    let (mut usage, mut warnings, mut is_unchanged) = (None, Vec::new(), false);
     let (mut context, state): (Context, Option<Arc<str>>) = match (&method.strategy, output) {
         (
             Strategy::Prompted {
@@ -89,7 +87,6 @@ pub fn read(
             let returned = command::read(stdout)?;
             (usage, warnings, is_unchanged) =
                 (returned.usage, returned.warnings, returned.is_unchanged);
-            archive = returned.archive;
             (returned.context, Some(returned.previous.into()))
         }
         (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => (
@@ -125,7 +122,6 @@ pub fn read(
         summary,
         usage,
         is_unchanged,
-        archive,
         warnings,
     })
 }

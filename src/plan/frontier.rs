@@ -5,7 +5,7 @@
 //! grades wait for them. The value holds indices and digests of the open chains, no outputs; chains are opened one by one,
 //! depth first.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
@@ -217,7 +217,6 @@ impl<'p> Frontier<'p> {
             texts: task.texts.clone(),
             cost: resolved.cost,
             unchanged: resolved.unchanged,
-            own_archive: OnceCell::new(),
             waiting: RefCell::default(),
             judging: RefCell::default(),
         })

@@ -10,7 +10,6 @@ use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::{Action, PrepareError, Preparer};
 use super::status::look_up;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
-use super::texts::OwnArchive;
 use crate::action::{ActionKey, Stage};
 use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::entries::{EntryRecord, Refresh};
@@ -84,47 +83,33 @@ fn search<L: Lookup>(
     else {
         return Ok(exchange);
     };
-    let text = compressed.context.text();
-    context
-        .own_archive
-        .get_or_init(|| compressed.archive.map(OwnArchive::new));
+    let text = compressed.context.text().unwrap_or_default();
     while let Some(query) = exchange.pending() {
-        let excerpts = built_in_search(
-            context,
-            text.as_deref().unwrap_or_default(),
-            recovery,
-            query,
-        );
+        let excerpts = found(context, &text, recovery, query);
         exchange = exchange.returned(recovery, excerpts);
     }
     Ok(exchange)
 }
 
-/// What the built-in search finds in an archive: only messages that are not in the context word for word.
-fn built_in_search(
-    context: &ResolvedContext,
-    text: &str,
-    recovery: &Recovery,
-    query: &str,
-) -> Vec<Excerpt> {
-    let archive = context.archive();
-    let start = archive.start.unwrap_or_default();
-    let index = context
-        .own_archive()
-        .map_or_else(|| context.texts.search_index(), OwnArchive::search_index);
-    let ranking = index.rank(query, start..start + archive.messages.len());
-    let places = ranking.positions.iter().map(|position| position - start);
-    let hidden = places.filter_map(|at| Some((at, archive.messages.get(at)?)));
+/// What a search finds in the messages that a context replaced: only those that it does not have word for word.
+fn found(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
+    let fixture = &context.texts.loaded().fixture;
+    let replaced = fixture.start()..context.texts.end(context.cell.point);
+    let ranking = context.texts.search_index().rank(query, replaced);
+    let places = ranking.positions.iter();
+    let hidden = places.filter_map(|at| Some((*at, fixture.messages.get(*at)?)));
     let hidden = hidden.filter(|(_, message)| !is_verbatim_in(message, text));
     let limit = recovery.excerpt_tokens.0;
-    let excerpts = hidden.take(recovery.results as usize).map(|(at, message)| {
-        let whole = message.countable_text();
-        // Estimated: the lines of a long message are too many for the tokenizer.
-        archive.excerpt(
-            at,
-            excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0),
-        )
-    });
+    let excerpts = hidden
+        .take(recovery.results as usize)
+        .map(|(at, message)| Excerpt {
+            label: format!("message {} · {}", at + 1, message.role.name()),
+            // Estimated: the lines of a long message are too many for the tokenizer.
+            text: excerpt(&message.countable_text(), &ranking, limit, |part| {
+                estimate_tokens(part).0
+            }),
+            message: at,
+        });
     excerpts.collect()
 }
 

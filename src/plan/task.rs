@@ -1,12 +1,12 @@
 //! Tasks, whose inputs are known, and their outcomes, failures included. They contain indices and digests, no outputs.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::texts::{FixtureTexts, OwnArchive};
+use super::texts::FixtureTexts;
 use crate::action::{ActionKey, CellCoordinate, Digest, Place, Repetition, StageName, Work};
-use crate::answer::{Archive, Exchange, Recovery};
+use crate::answer::{Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{AnswerCell, CompressCell, JudgeCell, JudgeIx, Matrix, Pipeline, ProbeIx};
@@ -97,8 +97,6 @@ pub struct ResolvedContext {
     pub cost: Option<Usd>,
     /// See [`Resolved::unchanged`].
     pub unchanged: bool,
-    /// What its method wrote to be searched, if it did; known from the first search on.
-    pub(super) own_archive: OnceCell<Option<OwnArchive>>,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
     pub(super) waiting: RefCell<Vec<Task>>,
     /// Judgements that wait likewise, by what their requests share besides the context; `None` once the first judgement
@@ -111,28 +109,6 @@ pub struct ResolvedContext {
 pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 
 impl ResolvedContext {
-    /// What its method wrote to be searched; `None` where the replaced messages are.
-    pub(super) fn own_archive(&self) -> Option<&OwnArchive> {
-        self.own_archive.get()?.as_ref()
-    }
-
-    /// What a search from this context looks through.
-    pub(super) fn archive(&self) -> Archive<'_> {
-        match self.own_archive() {
-            Some(own) => Archive {
-                messages: own.messages(),
-                start: None,
-            },
-            None => {
-                let start = self.texts.loaded().fixture.start();
-                Archive {
-                    messages: self.texts.prefix_messages(self.cell.point),
-                    start: Some(start),
-                }
-            }
-        }
-    }
-
     /// What is planted in the session, if anything is.
     pub fn variant(&self) -> Option<&Variant> {
         Some(self.texts.loaded().variant(self.cell.chain.variant?))

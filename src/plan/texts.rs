@@ -39,31 +39,6 @@ struct PointTexts {
     kept: RefCell<BTreeMap<Shape, Rc<Kept>>>,
 }
 
-/// What a method wrote to be searched in place of the messages that it replaced.
-#[derive(Debug)]
-pub(super) struct OwnArchive {
-    messages: Vec<Message>,
-    index: OnceCell<SearchIndex>,
-}
-
-impl OwnArchive {
-    pub(super) fn new(messages: Vec<Message>) -> OwnArchive {
-        OwnArchive {
-            messages,
-            index: OnceCell::new(),
-        }
-    }
-
-    pub(super) fn messages(&self) -> &[Message] {
-        &self.messages
-    }
-
-    pub(super) fn search_index(&self) -> &SearchIndex {
-        self.index
-            .get_or_init(|| SearchIndex::new(self.messages.iter().map(Message::countable_text)))
-    }
-}
-
 impl FixtureTexts {
     /// The texts of `loaded`, none of them made yet.
     pub fn new(ix: FixtureIx, loaded: &LoadedFixture) -> FixtureTexts {

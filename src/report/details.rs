@@ -257,7 +257,6 @@ fn in_context(summary: &Summary, tr: &Translation) -> Option<Section> {
 /// Open book next to closed book.
 fn open_book(summary: &Summary, tr: &Translation) -> Option<Section> {
     let columns = [
-        tr.archive,
         tr.closed_book,
         tr.open_book,
         tr.gain,
@@ -286,10 +285,6 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<Section> {
 /// The row of a method in the table of open book.
 fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<TableCell> {
     let counts = open.answers;
-    let archive = match open.own_archive {
-        true => tr.own_notes,
-        false => tr.search_only,
-    };
     let interval = open
         .gain_ci95
         .map(|ci| (TextStyle::Dim, brackets(Some(ci))));
@@ -303,7 +298,6 @@ fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<TableCell>
     ];
     let [lost, kept] = searched.map(|[some, others]| plain_cell(format!("{some}/{others}")));
     vec![
-        plain_cell(archive.to_owned()),
         plain_cell(level(&open.closed)),
         plain_cell(level(&open.open)),
         gain.collect(),

@@ -187,9 +187,6 @@ texts! {
     full_unmeasured:
         "Add a `full` method to compare a search alone with the whole transcript.",
         "没有策略为 `full` 的方法，因此无法知道只靠检索与完整会话相差多少。";
-    own_notes: "own notes", "自己的笔记";
-    search_only: "search only", "仅检索原文";
-    archive: "archive", "存档";
     closed_book: "closed", "闭卷";
     open_book: "open", "开卷";
     gain: "gain", "增益";

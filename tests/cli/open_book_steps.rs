@@ -1,4 +1,5 @@
-//! Open book: archives of methods, and how plan, budget, batches and `why` treat the steps of an answer.
+//! Open book: what the report says of the search alone, and how plan, budget, batches and `why` treat the steps of an
+//! answer.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::brain::Wanted;
 use super::open_book::{
-    books, calls, expected, may_search, project, question, returned, searches_when_it_misses, seen,
+    books, calls, expected, may_search, project, question, searches_when_it_misses, seen,
     stated,
 };
 use super::project::{Ended, PRICES, Project};
@@ -21,86 +22,6 @@ fn flat(ended: &Ended) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-/// Adds a method that keeps notes: a summary without facts, and an archive to be searched.
-fn add_notes(project: &Project) {
-    let note = "The port note: workers listen on port 9091.";
-    let output =
-        json!({"summary": "There are notes.", "archive": [note, "Nothing else was decided."]})
-            .to_string();
-    project.write("notes.json", &output);
-    let method = "[[compress]]\nname = \"notes\"\nstrategy = \"command\"\ncommand = [\"cat\", \"notes.json\"]\n\
-                  inputs = [\"notes.json\"]\ndeterministic = true\n\n[[answer]]";
-    project.edit("pipeline.toml", "[[answer]]", method);
-}
-
-#[test]
-fn a_method_with_an_archive_of_its_own_is_searched_in_it_and_others_in_what_was_replaced() {
-    let server = Server::start();
-    server.script(searches_when_it_misses);
-    let project = project(&server, "");
-    add_notes(&project);
-    project.expect(
-        0,
-        "run --label a --runs 1 --methods full,notes,nothing --probes port,first-error",
-    );
-    let (closed, open) = books(&project, "a");
-    let at = |method: &str, probe: &str| open[&(method.to_owned(), probe.to_owned())].clone();
-    let found = at("notes", "port");
-    assert!(
-        returned(&found).starts_with("[note 1]\nThe port note")
-            && !returned(&found).contains("[message")
-    );
-    assert_eq!(
-        closed[&("notes".to_owned(), "port".to_owned())]["overall"],
-        0.0
-    );
-    assert_eq!(
-        (&found["overall"], &found["open_book"]["own_archive"]),
-        (&json!(5.0), &json!(true)),
-        "{found}"
-    );
-    assert_eq!(found["open_book"]["gold_found"], true);
-    // A fact that the notes lack is lost for this method, though the transcript has it.
-    let lost = at("notes", "first-error");
-    assert_eq!(
-        (&lost["overall"], &lost["open_book"]["gold_found"]),
-        (&json!(0.0), &json!(false)),
-        "{lost}"
-    );
-    assert_eq!(
-        at("nothing", "first-error")["open_book"]["own_archive"],
-        false
-    );
-    let methods = project.result("a", "summary.json")["methods"].clone();
-    let owns =
-        ["notes", "nothing"].map(|method| methods[method]["open_book"]["own_archive"].clone());
-    assert_eq!(owns, [json!(true), json!(false)]);
-    let report = project.read("results/a/report.md");
-    assert!(
-        report.contains("own notes") && report.contains("search only"),
-        "{report}"
-    );
-
-    // Other notes lead to other excerpts; the rest stays cached.
-    project.edit("notes.json", "9091", "9099");
-    project.expect(
-        0,
-        "run --label b --runs 1 --methods full,notes,nothing --probes port,first-error",
-    );
-    let (_, open) = books(&project, "b");
-    assert!(returned(&open[&("notes".to_owned(), "port".to_owned())]).contains("9099"));
-    project.edit("notes.json", "[\"The port note", "[\" \", \"The port note");
-    project.expect(
-        5,
-        "run --label c --runs 1 --methods full,notes,nothing --probes port,first-error",
-    );
-    let failures = project.result("c", "manifest.json")["failures"].to_string();
-    assert!(
-        failures.contains("`archive` entry 0 is empty"),
-        "{failures}"
-    );
 }
 
 #[test]

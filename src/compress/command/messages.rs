@@ -75,40 +75,6 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     Ok(messages)
 }
 
-/// Reads an archive to be searched: texts and messages in any order.
-///
-/// # Errors
-/// An entry that is neither, or is empty.
-pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let expected = "[\"…\"], or messages";
-    let list = body
-        .as_array()
-        .ok_or_else(|| CompressFault::contract("`archive` is no list", expected))?;
-    let mut archive = Vec::with_capacity(list.len());
-    for (index, entry) in list.iter().enumerate() {
-        let read = archive_entry(entry).map_err(|found| {
-            CompressFault::contract(format!("`archive` entry {index} {found}"), expected)
-        })?;
-        archive.extend(read);
-    }
-    Ok(archive)
-}
-
-/// The messages of one entry of an archive.
-fn archive_entry(entry: &Value) -> Result<Vec<Message>, String> {
-    let read = match entry.as_str() {
-        Some(text) => vec![Message::text(Role::Assistant, text)],
-        None => messages_of(entry)?,
-    };
-    if read
-        .iter()
-        .all(|message| message.countable_text().trim().is_empty())
-    {
-        return Err("is empty".to_owned());
-    }
-    Ok(read)
-}
-
 fn is_known(key: &str) -> bool {
     ["role", "content", "tool_calls", "tool_call_id"].contains(&key)
         || SILENT_KEYS.contains(&key)

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::{CompressFault, Warning};
 use base::text::shortened;
-use sessions::transcript::Message;
 
 pub use usage::ProgramUsage;
 
@@ -24,8 +23,6 @@ pub(super) struct ReturnedContext {
     pub(super) warnings: Vec<Warning>,
     /// Whether it says that it left the messages as they are.
     pub(super) is_unchanged: bool,
-    /// Its notes, which are searched in place of the messages that it replaced.
-    pub(super) archive: Option<Vec<Message>>,
 }
 
 /// Reads a program's standard output.
@@ -46,19 +43,16 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
             "a JSON object, or no `state` at all",
         ));
     }
-    let archive = take(&mut object, "archive");
     let (name, body) = take_body(&mut object)?;
     let context = context_of(name, &body)?;
-    let notes = archive.as_ref().map(messages::read_archive).transpose()?;
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
-    let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);
+    let previous = previous_of([(name, Some(body)), ("state", state)]);
     Ok(ReturnedContext {
         context,
         previous,
         usage,
         warnings,
         is_unchanged,
-        archive: notes,
     })
 }
 
@@ -149,7 +143,7 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
     texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
 }
 
-fn previous_of(parts: [(&str, Option<Value>); 3]) -> String {
+fn previous_of(parts: [(&str, Option<Value>); 2]) -> String {
     let present = parts
         .into_iter()
         .filter_map(|(name, part)| Some((name.to_owned(), part?)));
@@ -185,29 +179,6 @@ mod tests {
             (Some(base::units::Tokens(7)), None)
         );
         assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
-    }
-
-    #[test]
-    fn an_archive_is_read_and_comes_back_at_the_next_point() {
-        let stdout =
-            r#"{"archive":["the port is 8081",{"content":"go","role":"user"}],"summary":"s"}"#;
-        let returned = read(stdout.as_bytes()).expect("sound");
-        let texts: Vec<String> = returned
-            .archive
-            .expect("notes")
-            .into_iter()
-            .map(|note| note.content)
-            .collect();
-        assert_eq!(texts, ["the port is 8081", "go"]);
-        assert_eq!(returned.previous, stdout);
-        assert!(message(r#"{"summary":"s","archive":"notes"}"#).contains("`archive` is no list"));
-        assert!(
-            message(r#"{"summary":"s","archive":["a", 3]}"#)
-                .contains("`archive` entry 1 is no object")
-        );
-        assert!(
-            message(r#"{"summary":"s","archive":[" "]}"#).contains("`archive` entry 0 is empty")
-        );
     }
 
     #[test]

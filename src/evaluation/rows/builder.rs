@@ -222,7 +222,7 @@ impl<'e> RowBuilder<'e> {
                 .and_then(|summary| share(measure.presence(summary))),
             context_facts: readable
                 .and_then(|((entries, own), text)| measure.in_context(entries, own, text)),
-            open_book: self.open_book(task, &measure, present.as_deref(), context),
+            open_book: self.open_book(task, &measure, present.as_deref()),
         })
     }
 
@@ -253,7 +253,6 @@ impl<'e> RowBuilder<'e> {
         task: &JudgeTask,
         measure: &ProbeMeasure,
         present: Option<&[bool]>,
-        context: &LoadedContext,
     ) -> Option<OpenBook> {
         let recovery = self
             .preparer
@@ -266,7 +265,7 @@ impl<'e> RowBuilder<'e> {
         let gold_found = searched.map(|present| {
             exchange.excerpts().any(|excerpt| {
                 let messages = &texts.loaded().fixture.messages;
-                let whole = excerpt.message.and_then(|at| messages.get(at));
+                let whole = messages.get(excerpt.message);
                 let text = whole.map_or_else(|| excerpt.text.clone(), Message::countable_text);
                 let found = measure.presence(&fold_document(&text));
                 present
@@ -286,7 +285,6 @@ impl<'e> RowBuilder<'e> {
                 .map(|r| self.count_text(&r.text).0)
                 .sum(),
             gold_found,
-            own_archive: context.compressed.archive.is_some(),
         })
     }
 
@@ -596,7 +594,6 @@ fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
     }
 }
 
-/// The actions of a round: the model's step, and the searches that a program did.
 fn step_of(round: &Round) -> RowStep {
     RowStep {
         key: round.key,
@@ -618,7 +615,7 @@ fn searches_of(round: &Round) -> Vec<RowSearch> {
             messages: returned
                 .excerpts
                 .iter()
-                .filter_map(|excerpt| excerpt.message)
+                .map(|excerpt| excerpt.message)
                 .collect(),
             returned: returned.text.to_string(),
         });

@@ -332,7 +332,7 @@ struct CellText<'r> {
 struct SearchText<'r> {
     query: &'r str,
     returned: &'r str,
-    /// How many messages of the session it returned; 0 if the archive is the method's own.
+    /// How many messages of the session it returned.
     messages: usize,
     marks: Vec<FactMark>,
 }

@@ -405,8 +405,6 @@ pub struct OpenBookSummary {
     pub gold_found: Share,
     /// Answers by whether their context lost a fact and whether they searched.
     pub answers: SearchedCounts,
-    /// Whether the method has an archive of its own, which was searched in place of the replaced messages.
-    pub own_archive: bool,
 }
 
 /// Answers that could search, to answerable probes: by whether the context lost an expected fact and whether they
@@ -448,11 +446,6 @@ impl OpenBookSummary {
             tokens: answers.mean(|m| Some(m.reach.as_ref()?.tokens as f64)),
             gold_found: share_of(&answers, &|m| m.reach.as_ref()?.gold_found),
             answers: SearchedCounts::from_answers(&answers),
-            own_archive: answers
-                .measured
-                .iter()
-                .filter_map(|measured| measured.reach.as_ref())
-                .any(|reach| reach.own_archive),
         })
     }
 }

@@ -111,8 +111,6 @@ pub struct OpenBook {
     /// Whether a message with a fact that the context lost was among the results; null if nothing was lost, there was
     /// no search, or the context cannot be read.
     pub gold_found: Option<bool>,
-    /// Whether an archive of the method was searched instead of the replaced messages.
-    pub own_archive: bool,
 }
 
 /// An action before the answering one.

@@ -103,7 +103,6 @@ pub(crate) struct Reach {
     /// Tokens of what was returned.
     pub tokens: u64,
     pub gold_found: Option<bool>,
-    pub own_archive: bool,
 }
 
 impl Reach {
@@ -113,7 +112,6 @@ impl Reach {
             searches,
             tokens: open.tokens,
             gold_found: open.gold_found,
-            own_archive: open.own_archive,
         }
     }
 }

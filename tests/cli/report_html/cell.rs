@@ -190,7 +190,6 @@ pub(crate) fn with_search(at: CellPosition<'_>, closed: &Row, random: &mut Xorsh
         searches,
         tokens: 300,
         gold_found: is_searched.then_some(!found.is_empty()),
-        own_archive: false,
     };
     Row {
         answerer: format!("{}+search", closed.answerer),
