@@ -15,7 +15,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::model::SourceFile;
 use super::model::TailMode;
 use super::problem::{Problem, Problems, suggest};
-use super::strategies::{Preset, StrategyKind};
+use super::strategies::StrategyKind;
 use crate::answer::SearchProtocol;
 use crate::compress::PromptPlacement;
 use crate::judge::Scope;
@@ -344,12 +344,6 @@ impl Word for Locale {
 impl Word for StrategyKind {
     fn words() -> Vec<(&'static str, StrategyKind)> {
         StrategyKind::ALL.into()
-    }
-}
-
-impl Word for Preset {
-    fn words() -> Vec<(&'static str, Preset)> {
-        Preset::ALL.into()
     }
 }
 

@@ -1,8 +1,7 @@
-//! The strategies and presets as a file names them.
+//! The strategies as a file names them.
 
 use crate::action::BuiltInStrategy;
-use crate::compress::{PromptPlacement, PromptStyle, Tail};
-use base::units::Tokens;
+use crate::compress::PromptStyle;
 use sessions::references::PATTERNS;
 
 /// Tool results that `mask` keeps by default.
@@ -55,82 +54,4 @@ impl StrategyKind {
         let mut named = known.filter(|(_, kind)| *kind == self);
         named.next().map_or("", |(name, _)| name)
     }
-}
-
-/// How a product compacts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Preset {
-    pub(super) style: PromptStyle,
-    pub(super) placement: PromptPlacement,
-    pub(super) head: Option<u32>,
-    pub(super) tail: Option<Tail>,
-    pub(super) user: Option<Tokens>,
-    pub(super) extract: Option<&'static str>,
-}
-
-const PLAIN: Preset = Preset {
-    style: PromptStyle::Regenerative,
-    placement: PromptPlacement::Last,
-    head: None,
-    tail: None,
-    user: None,
-    extract: None,
-};
-
-impl Preset {
-    /// The presets by name. The source of each shape is in docs/pipeline.md.
-    pub(super) const ALL: [(&str, Preset); 6] = [
-        (
-            "codex",
-            Preset {
-                user: Some(Tokens(20_000)),
-                ..PLAIN
-            },
-        ),
-        (
-            "pi",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                tail: Some(Tail::Tokens(Tokens(20_000))),
-                ..PLAIN
-            },
-        ),
-        (
-            "hermes",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                head: Some(3),
-                tail: Some(Tail::Tokens(Tokens(20_000))),
-                ..PLAIN
-            },
-        ),
-        (
-            "openhands",
-            Preset {
-                style: PromptStyle::Anchored,
-                placement: PromptPlacement::Inline,
-                head: Some(2),
-                tail: Some(Tail::Percent(50)),
-                ..PLAIN
-            },
-        ),
-        (
-            "gemini",
-            Preset {
-                placement: PromptPlacement::System,
-                tail: Some(Tail::Percent(30)),
-                extract: Some("state_snapshot"),
-                ..PLAIN
-            },
-        ),
-        (
-            "claude-code",
-            Preset {
-                extract: Some("summary"),
-                ..PLAIN
-            },
-        ),
-    ];
 }

@@ -9,8 +9,7 @@ use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::brain::Wanted;
 use super::open_book::{
-    books, calls, expected, may_search, project, question, searches_when_it_misses, seen,
-    stated,
+    books, calls, expected, may_search, project, question, searches_when_it_misses, seen, stated,
 };
 use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};

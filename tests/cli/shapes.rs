@@ -164,20 +164,9 @@ fn a_history_that_is_kept_whole_sends_no_request() {
 }
 
 #[test]
-fn a_preset_gives_the_shape_and_its_keys_can_be_overridden() {
+fn keys_of_a_shape_are_for_strategies_with_a_prompt() {
     let server = Server::start();
-    let project = project(&server, "preset = \"codex\"\nkeep_user = 8");
-    project.expect(0, &format!("{RUN} --focus-topic ports"));
-    assert_eq!(compressions(&server).len(), 2);
-    project.edit("pipeline.toml", "preset = \"codex\"", "preset = \"codx\"");
-    project
-        .expect(2, "check")
-        .says(&["unknown preset `codx`", "codex"]);
-    project.edit(
-        "pipeline.toml",
-        "preset = \"codx\"\nkeep_user = 8",
-        "strategy = \"opaque\"\nkeep_tail = 5",
-    );
+    let project = project(&server, "strategy = \"opaque\"\nkeep_tail = 5");
     project
         .expect(2, "check --all")
         .says(&["does not take `keep_tail`"]);

@@ -13,7 +13,7 @@ use crate::answer::SearchProtocol;
 use crate::compress::{PromptPlacement, Tail};
 use crate::judge::Scope;
 use crate::pipeline::TailMode;
-use crate::pipeline::strategies::{Preset, StrategyKind};
+use crate::pipeline::strategies::StrategyKind;
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane};
@@ -192,8 +192,6 @@ table! {
         /// conversation follows it. "last": the conversation as the agent has it, with its system message and tools, then the
         /// prompt as the user's last message; a reply that calls a tool fails its cell.
         placement: PromptPlacement,
-        /// The shape of a product: "codex", "pi", "hermes", "openhands", "gemini" or "claude-code". Other keys override it.
-        preset: Preset,
         /// How many of the oldest messages stay, at least.
         keep_head: u32 in 1..,
         /// The newest messages that stay: tokens, "30%" of the tokens, or "20 messages".
