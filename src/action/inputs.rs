@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
-use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};
+use super::work::{
+    BuiltInStrategy, Computation, KEPT_RESULTS, ModelRequest, Program, RULES, RequestTurn, Work,
+};
 use models::ToolOffer;
 use store::{ActionKey, Digest, DigestBuilder};
 
@@ -320,18 +322,8 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     };
     visit_text("rule", rule.name(), part);
     visit_text("rules", RULES, part);
-    let setting = match rule {
-        BuiltInStrategy::Mask { keep_results } => Some(("keep_results", keep_results)),
-        BuiltInStrategy::ReferenceList { patterns } => Some(("patterns", patterns)),
-        BuiltInStrategy::Truncate
-        | BuiltInStrategy::Prune
-        | BuiltInStrategy::Extract
-        | BuiltInStrategy::Recorded
-        | BuiltInStrategy::Full
-        | BuiltInStrategy::None => None,
-    };
-    if let Some((name, number)) = setting {
-        visit_text(name, &number.to_string(), part);
+    if rule == BuiltInStrategy::Mask {
+        visit_text("keep_results", &KEPT_RESULTS.to_string(), part);
     }
     visit_value("messages".into(), messages, part);
     if let Some(target) = target_tokens {

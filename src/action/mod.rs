@@ -20,7 +20,8 @@ pub use template::{
 };
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{
-    BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work,
+    BuiltInStrategy, Computation, KEPT_RESULTS, ModelRequest, Program, ReplyShape, RequestTurn,
+    Work,
 };
 
 use base::named_enum;

@@ -188,24 +188,17 @@ pub enum Computation {
     StandIn(ModelRequest),
 }
 
+/// Tool results that `mask` keeps.
+pub const KEPT_RESULTS: u32 = 10;
+
 /// The compression strategies that need no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltInStrategy {
     Truncate,
-    /// Drops calls with their results, the oldest first.
-    Prune,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
-    /// Replaces what old tool calls read and wrote by a line each.
-    Mask {
-        /// How many of the newest results stay.
-        keep_results: u32,
-    },
-    /// Lists the references of the transcript.
-    ReferenceList {
-        /// The version of the patterns that find them.
-        patterns: u32,
-    },
+    /// Replaces what old tool calls read and wrote by a line each; the newest [`KEPT_RESULTS`] results stay.
+    Mask,
     /// What the product itself had, from its log.
     Recorded,
     Full,
@@ -217,10 +210,8 @@ impl BuiltInStrategy {
     pub fn name(self) -> &'static str {
         match self {
             BuiltInStrategy::Truncate => "truncate",
-            BuiltInStrategy::Prune => "prune",
             BuiltInStrategy::Extract => "extract",
-            BuiltInStrategy::Mask { .. } => "mask",
-            BuiltInStrategy::ReferenceList { .. } => "reference-list",
+            BuiltInStrategy::Mask => "mask",
             BuiltInStrategy::Recorded => "recorded",
             BuiltInStrategy::Full => "full",
             BuiltInStrategy::None => "none",

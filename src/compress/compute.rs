@@ -1,37 +1,31 @@
-//! The strategies that need no model: truncate, prune, mask, extract, reference-list, recorded (what the product itself
-//! had), full (every message) and none (no message).
+//! The strategies that need no model: truncate, mask, extract, recorded (what the product itself had), full (every message)
+//! and none (no message).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::CompressFault;
 use super::context::summary_messages;
-use crate::action::BuiltInStrategy;
+use crate::action::{BuiltInStrategy, KEPT_RESULTS};
 use base::text::each_string;
 use base::units::Tokens;
 use lexical::notes::{DEFAULT_TOKENS, SessionNotes, notes_within};
-use sessions::references::{
-    Reference, SessionNoise, Target, readable_text, references_in, targets, used_in,
-};
+use sessions::references::{Target, targets};
 use sessions::transcript::{Message, Role, ToolCall, file_operation, is_boundary};
 
 /// Applies a rule to messages and returns the context as a JSON array of messages; `count` counts tokens.
 ///
-/// Deterministic. A `truncate` or `prune` without a target keeps everything: the pipeline refuses that before anything
-/// runs.
+/// Deterministic. A `truncate` without a target keeps everything: the pipeline refuses that before anything runs.
 pub fn compute(
     rule: BuiltInStrategy,
     target_tokens: Option<Tokens>,
     messages: &[Message],
     count: &impl Fn(&str) -> Tokens,
-) -> Result<Vec<u8>, CompressFault> {
+) -> Vec<u8> {
     let context = match (rule, target_tokens) {
         (BuiltInStrategy::Truncate, Some(target)) => keep_newest(messages, target, count),
-        (BuiltInStrategy::Prune, Some(target)) => prune(messages, target, count)
-            .ok_or(CompressFault::TextsTooLarge { target: target.0 })?,
-        (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None)
+        (BuiltInStrategy::Truncate, None)
         | (BuiltInStrategy::Full | BuiltInStrategy::Recorded, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
@@ -42,14 +36,9 @@ pub fn compute(
                 count,
             ))
         }
-        (BuiltInStrategy::Mask { keep_results }, target) => {
-            mask(messages, keep_results as usize, target, count)
-        }
-        (BuiltInStrategy::ReferenceList { .. }, target) => {
-            summary_messages(ReferenceList::from_messages(messages).within(target, count))
-        }
+        (BuiltInStrategy::Mask, target) => mask(messages, KEPT_RESULTS as usize, target, count),
     };
-    Ok(json_of(&context).into_bytes())
+    json_of(&context).into_bytes()
 }
 
 /// Messages as a compact JSON array.
@@ -57,57 +46,6 @@ pub(super) fn json_of(messages: &[Message]) -> String {
     // Plain strings and lists: serialising them cannot fail.
     serde_json::to_string(messages)
         .unwrap_or_else(|error| unreachable!("messages are plain data: {error}"))
-}
-
-/// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size. A baseline:
-/// no agent can work from a bare list, but it holds more needed details than any summary of its size.
-#[derive(Clone, Debug)]
-pub struct ReferenceList(Vec<String>);
-
-impl ReferenceList {
-    pub fn from_messages(messages: &[Message]) -> ReferenceList {
-        let noise = SessionNoise::from_messages(messages);
-        let mut seen = HashSet::new();
-        let found = messages
-            .iter()
-            .rev()
-            .flat_map(|message| found_in(message).into_iter().rev());
-        let listed =
-            found.filter(|reference| !noise.has(reference) && seen.insert(reference.key()));
-        ReferenceList(listed.map(|reference| reference.text).collect())
-    }
-
-    /// As many as fit into `target`, one a line.
-    pub fn within(&self, target: Option<Tokens>, count: &impl Fn(&str) -> Tokens) -> String {
-        let Some(target) = target else {
-            return self.0.join("\n");
-        };
-        let mut list = String::new();
-        let mut size = 0;
-        for reference in &self.0 {
-            // Each line by itself counts at least what it adds to the list, so the whole is counted only where the sum
-            // is too large.
-            let line = format!("{reference}\n");
-            size += count(&line).0;
-            if size > target.0 {
-                size = count(&format!("{list}{reference}")).0;
-            }
-            if size > target.0 {
-                break;
-            }
-            list.push_str(&line);
-        }
-        list.truncate(list.trim_end().len());
-        list
-    }
-}
-
-fn found_in(message: &Message) -> Vec<Reference> {
-    if message.role == Role::Assistant {
-        used_in(message)
-    } else {
-        references_in(&readable_text(message))
-    }
 }
 
 /// Keeps the newest messages that have at most `target` tokens together, whole; a call stays with its results.
@@ -129,38 +67,6 @@ pub(super) fn keep_newest(
         kept = unit.start;
     }
     messages.get(kept..).unwrap_or_default().to_vec()
-}
-
-/// Drops the oldest calls and their results until the rest has at most `target` tokens. Every text stays. `None` if the
-/// texts alone are larger.
-pub(super) fn prune(
-    messages: &[Message],
-    target: Tokens,
-    count: &impl Fn(&str) -> Tokens,
-) -> Option<Vec<Message>> {
-    let mut total = size_of(messages, count).0;
-    let mut kept = Vec::new();
-    for unit in units(messages) {
-        let unit = messages.get(unit).unwrap_or_default();
-        let is_call = unit
-            .first()
-            .is_some_and(|message| !message.tool_calls.is_empty());
-        if total <= target.0 || !is_call {
-            kept.extend(unit.iter().cloned());
-            continue;
-        }
-        let bare = unit.first().map(|message| Message {
-            tool_calls: Vec::new(),
-            ..message.clone()
-        });
-        let text: Vec<Message> = bare
-            .into_iter()
-            .filter(|message| !message.content.trim().is_empty())
-            .collect();
-        total = total.saturating_sub(size_of(unit, count).0) + size_of(&text, count).0;
-        kept.extend(text);
-    }
-    (total <= target.0).then_some(kept)
 }
 
 fn size_of(messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Tokens {
@@ -373,30 +279,6 @@ mod tests {
     use crate::compress::compute::pairs_hold;
     use proptest::prelude::*;
     use sessions::transcript::ToolCall;
-
-    fn lines(text: &str) -> Tokens {
-        Tokens(text.lines().count() as u64)
-    }
-
-    #[test]
-    fn the_newest_occurrence_decides_the_order_and_the_target_the_length() {
-        let messages = [
-            "read src/a.rs and src/b.rs",
-            "call load_config",
-            "src/a.rs again, port 8081",
-        ]
-        .map(|text| Message::text(Role::User, text));
-        let list = ReferenceList::from_messages(&messages);
-        assert_eq!(
-            list.within(None, &lines),
-            "8081\nsrc/a.rs\nload_config\nsrc/b.rs"
-        );
-        assert_eq!(list.within(Some(Tokens(2)), &lines), "8081\nsrc/a.rs");
-        assert_eq!(
-            ReferenceList::from_messages(&[]).within(Some(Tokens(2)), &lines),
-            ""
-        );
-    }
 
     fn words(text: &str) -> Tokens {
         Tokens(text.split_whitespace().count() as u64)

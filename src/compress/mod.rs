@@ -18,13 +18,15 @@ mod shape;
 mod spec;
 
 pub use command::{ProgramUsage, reported_usage};
-pub use compute::{ReferenceList, compute};
+pub use compute::compute;
 pub use context::{Context, ContextRef};
 pub use prepare::{CompressInput, prepare, session_system};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
 pub use shape::{Kept, Shape, SpanText, Tail};
-pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, Strategy};
+pub use spec::{
+    CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, Strategy, StrategyKind,
+};
 
 /// A finding about an output that is used anyway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,9 +91,6 @@ pub enum CompressFault {
     /// The output is of another kind than the strategy makes.
     #[error("a `{strategy}` method cannot have made this kind of output")]
     WrongKind { strategy: &'static str },
-    /// A rule cannot reach its target.
-    #[error("the texts alone have more than {target} tokens, and `prune` drops no text")]
-    TextsTooLarge { target: u64 },
 }
 
 impl CompressFault {

@@ -402,11 +402,9 @@ fn text_or_null(
 
 fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
-        BuiltInStrategy::Truncate
-        | BuiltInStrategy::Prune
-        | BuiltInStrategy::Extract
-        | BuiltInStrategy::Mask { .. }
-        | BuiltInStrategy::ReferenceList { .. } => method.target_tokens,
+        BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Mask => {
+            method.target_tokens
+        }
         BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };
     let messages = match (rule, input.recorded) {

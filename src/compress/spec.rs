@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::shape::Shape;
-use crate::action::{BuiltInStrategy, Digest, Template};
+use crate::action::{BuiltInStrategy, Digest, KEPT_RESULTS, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
 use models::ModelUse;
@@ -76,6 +76,44 @@ pub enum Strategy {
     Rule(BuiltInStrategy),
 }
 
+/// The strategies as a pipeline names them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StrategyKind {
+    Prompted(PromptStyle),
+    Opaque,
+    ProviderCompaction,
+    Command,
+    Rule(BuiltInStrategy),
+}
+
+impl StrategyKind {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [StrategyKind; 11] = [
+        StrategyKind::Prompted(PromptStyle::Anchored),
+        StrategyKind::Prompted(PromptStyle::Regenerative),
+        StrategyKind::Opaque,
+        StrategyKind::ProviderCompaction,
+        StrategyKind::Command,
+        StrategyKind::Rule(BuiltInStrategy::Truncate),
+        StrategyKind::Rule(BuiltInStrategy::Mask),
+        StrategyKind::Rule(BuiltInStrategy::Extract),
+        StrategyKind::Rule(BuiltInStrategy::Recorded),
+        StrategyKind::Rule(BuiltInStrategy::Full),
+        StrategyKind::Rule(BuiltInStrategy::None),
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            StrategyKind::Prompted(PromptStyle::Anchored) => "anchored-iterative",
+            StrategyKind::Prompted(PromptStyle::Regenerative) => "regenerative",
+            StrategyKind::Opaque => "opaque",
+            StrategyKind::ProviderCompaction => "provider-compaction",
+            StrategyKind::Command => "command",
+            StrategyKind::Rule(rule) => rule.name(),
+        }
+    }
+}
+
 /// The two ways to keep a summary over several points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PromptStyle {
@@ -138,8 +176,8 @@ impl Method {
                 settings.insert("placement".to_owned(), placement.name().into());
                 settings.insert("extract".to_owned(), extract.clone().into());
             }
-            Strategy::Rule(BuiltInStrategy::Mask { keep_results }) => {
-                settings.insert("keep_results".to_owned(), (*keep_results).into());
+            Strategy::Rule(BuiltInStrategy::Mask) => {
+                settings.insert("keep_results".to_owned(), KEPT_RESULTS.into());
             }
             Strategy::Command(spec) => {
                 settings.insert("program".to_owned(), spec.settings());
@@ -180,20 +218,14 @@ impl CommandSpec {
 impl Strategy {
     /// The strategy's name in a pipeline.
     pub fn name(&self) -> &'static str {
-        match self {
-            Strategy::Prompted {
-                style: PromptStyle::Anchored,
-                ..
-            } => "anchored-iterative",
-            Strategy::Prompted {
-                style: PromptStyle::Regenerative,
-                ..
-            } => "regenerative",
-            Strategy::Opaque { .. } => "opaque",
-            Strategy::ProviderCompaction { .. } => "provider-compaction",
-            Strategy::Command(_) => "command",
-            Strategy::Rule(rule) => rule.name(),
-        }
+        let kind = match self {
+            Strategy::Prompted { style, .. } => StrategyKind::Prompted(*style),
+            Strategy::Opaque { .. } => StrategyKind::Opaque,
+            Strategy::ProviderCompaction { .. } => StrategyKind::ProviderCompaction,
+            Strategy::Command(_) => StrategyKind::Command,
+            Strategy::Rule(rule) => StrategyKind::Rule(*rule),
+        };
+        kind.name()
     }
 
     /// The model that compresses, where there is one.

@@ -15,9 +15,8 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::model::SourceFile;
 use super::model::TailMode;
 use super::problem::{Problem, Problems, suggest};
-use super::strategies::StrategyKind;
 use crate::answer::SearchProtocol;
-use crate::compress::PromptPlacement;
+use crate::compress::{PromptPlacement, StrategyKind};
 use crate::judge::Scope;
 use base::locale::Locale;
 use base::units::Tokens;
@@ -332,18 +331,13 @@ words!(
     RemoteMode,
     Scope,
     SearchProtocol,
+    StrategyKind,
     TailMode
 );
 
 impl Word for Locale {
     fn words() -> Vec<(&'static str, Locale)> {
         vec![("en", Locale::En), ("zh", Locale::Zh)]
-    }
-}
-
-impl Word for StrategyKind {
-    fn words() -> Vec<(&'static str, StrategyKind)> {
-        StrategyKind::ALL.into()
     }
 }
 

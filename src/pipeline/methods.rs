@@ -4,10 +4,11 @@ use super::file::tables::{Appendix, CompressTable, ModelKeys, ProgramKeys, strat
 use super::file::{Located, value};
 use super::problem::{list, suggest};
 use super::programs;
-use super::strategies::StrategyKind;
 use super::validation::{Asking, ValidationContext, inserts};
 use crate::action::{BuiltInStrategy, Stage, Template, Variable};
-use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
+use crate::compress::{
+    self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy, StrategyKind,
+};
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
 
@@ -52,11 +53,9 @@ fn keys(kind: StrategyKind) -> Vec<&'static str> {
             [ProgramKeys::keys(), own.to_vec()].concat()
         }
         StrategyKind::Rule(rule) => match rule {
-            BuiltInStrategy::Mask { .. } => vec!["keep_results", "target_tokens"],
-            BuiltInStrategy::Truncate
-            | BuiltInStrategy::Prune
-            | BuiltInStrategy::Extract
-            | BuiltInStrategy::ReferenceList { .. } => vec!["target_tokens"],
+            BuiltInStrategy::Truncate | BuiltInStrategy::Mask | BuiltInStrategy::Extract => {
+                vec!["target_tokens"]
+            }
             BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => Vec::new(),
         },
     }
@@ -71,7 +70,7 @@ pub(super) fn method(
 ) -> Option<Method> {
     let Some(kind) = value(&table.value.strategy) else {
         if !table.value.faulty.contains(&"strategy") {
-            let known = list(StrategyKind::ALL.map(|(name, _)| name));
+            let known = list(StrategyKind::ALL.map(StrategyKind::name));
             let help = format!("add strategy = \"…\", one of {known}");
             context.error(
                 &table.place,
@@ -92,7 +91,10 @@ pub(super) fn method(
         StrategyKind::Command => {
             Strategy::Command(programs::command(context, table, override_model)?)
         }
-        StrategyKind::Rule(rule) => Strategy::Rule(self::rule(context, rule, table)?),
+        StrategyKind::Rule(rule) => {
+            require_target(context, rule, table)?;
+            Strategy::Rule(rule)
+        }
     };
     Some(Method {
         name,
@@ -266,28 +268,21 @@ fn vendor_model(
     None
 }
 
-fn rule(
+/// `truncate` keeps nothing in particular without a size.
+fn require_target(
     context: &mut ValidationContext<'_>,
     rule: BuiltInStrategy,
     table: &Located<CompressTable>,
-) -> Option<BuiltInStrategy> {
-    if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune)
-        && table.value.target_tokens.is_none()
-    {
-        let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
-        context.error(
-            strategy_place(table),
-            format!("the strategy `{}` needs `target_tokens`", rule.name()),
-            help,
-        );
-        return None;
+) -> Option<()> {
+    if rule != BuiltInStrategy::Truncate || table.value.target_tokens.is_some() {
+        return Some(());
     }
-    Some(match (rule, &table.value.keep_results) {
-        (BuiltInStrategy::Mask { .. }, Some(keep)) => BuiltInStrategy::Mask {
-            keep_results: keep.value,
-        },
-        _ => rule,
-    })
+    context.error(
+        strategy_place(table),
+        "the strategy `truncate` needs `target_tokens`",
+        "add target_tokens = 2000, or how many of the newest tokens to keep",
+    );
+    None
 }
 
 /// The names of the answerers that read a method's contexts; all of them if the table names none.

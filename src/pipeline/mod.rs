@@ -12,7 +12,6 @@ mod file;
 mod providers;
 mod secrets;
 mod sources;
-mod strategies;
 
 mod access;
 mod fixtures;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::file::ReadToml;
 use super::file::tables::Declared;
 use super::methods::all_keys;
-use super::strategies::StrategyKind;
+use crate::compress::StrategyKind;
 use crate::judge::Criterion;
 use crate::planted::PlantedSet;
 use crate::probe::Bank;
@@ -47,7 +47,7 @@ fn pipeline() -> Value {
         tables[table]["items"]["required"] = json!(["name"]);
     }
     tables["compress"]["items"]["allOf"] = StrategyKind::ALL
-        .map(|(name, kind)| strategy_rule(name, all_keys(kind)))
+        .map(|kind| strategy_rule(kind.name(), all_keys(kind)))
         .into();
     let names = tables.as_object().into_iter().flat_map(Map::keys);
     let references: Map<String, Value> = names

@@ -608,7 +608,7 @@ fn apply(computation: &Computation) -> Option<f64> {
         return None;
     };
     let messages: Vec<Message> = serde_json::from_str(json).ok()?;
-    let context = compress::compute(*rule, *target_tokens, &messages, &count_tokens).ok()?;
+    let context = compress::compute(*rule, *target_tokens, &messages, &count_tokens);
     let context: Vec<Message> = serde_json::from_slice(&context).ok()?;
     Some(
         context

@@ -208,15 +208,14 @@ impl Executor<'_> {
             } => {
                 let (rule, target) = (*rule, *target_tokens);
                 let messages = self.read_input(action, messages)?;
-                let computed = self
+                let computed: Result<Vec<u8>, serde_json::Error> = self
                     .on_blocking_pool(action, move || {
                         let messages: Vec<Message> = serde_json::from_str(&messages)?;
                         Ok(compress::compute(rule, target, &messages, &count_tokens))
                     })
-                    .await?
-                    .map_err(|error| self.unreadable_list(action, &error))?;
-                let failed = |fault| self.failure(action, Blame::Method, format!("{fault}"));
-                (computed.map_err(failed)?, None)
+                    .await?;
+                let computed = computed.map_err(|error| self.unreadable_list(action, &error))?;
+                (computed, None)
             }
             Computation::StandIn(request) => (
                 self.stand_in(action, request).await?.into_bytes(),

@@ -10,10 +10,9 @@ use super::{
     StringList, TableArray, TomlReader, Word, described, merge, parse, ranged, suggest,
 };
 use crate::answer::SearchProtocol;
-use crate::compress::{PromptPlacement, Tail};
+use crate::compress::{PromptPlacement, StrategyKind, Tail};
 use crate::judge::Scope;
 use crate::pipeline::TailMode;
-use crate::pipeline::strategies::StrategyKind;
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane};
@@ -206,8 +205,6 @@ table! {
         extract: String,
         /// The requested size.
         target_tokens: Tokens,
-        /// The newest tool results that `mask` keeps. Default: 10.
-        keep_results: u32,
         /// Names of the [[answer]] tables that answer from it. Default: all.
         answerers: StringList,
         /// "lines": workers that answer one request after the other. Default: a process for each request.

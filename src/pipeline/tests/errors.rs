@@ -165,7 +165,7 @@ requests_per_minute = -1
     pipeline.toml:4:21: expected a number from 1 to 1000 for `compress`, found 0
     pipeline.toml:4:24: unknown key `answers` -> did you mean `answer`?
     pipeline.toml:7:8: the name `a/b` holds '/' -> letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: names become file names, JSON keys and words on the command line
-    pipeline.toml:8:12: unknown strategy `sumarize` -> known: `anchored-iterative`, `regenerative`, `opaque`, `provider-compaction`, `command`, `truncate`, `prune`, `mask`, `extract`, `reference-list`, `recorded`, `full`, `none`
+    pipeline.toml:8:12: unknown strategy `sumarize` -> known: `anchored-iterative`, `regenerative`, `opaque`, `provider-compaction`, `command`, `truncate`, `mask`, `extract`, `recorded`, `full`, `none`
     pipeline.toml:12:12: the strategy `truncate` needs `target_tokens` -> add target_tokens = 2000, or how many of the newest tokens to keep
     pipeline.toml:13:1: the strategy `truncate` does not take `prompt` -> it takes `name`, `strategy`, `answerers`, `target_tokens`
     pipeline.toml:17:9: the model `gpt-5.2` has no provider -> write PROVIDER/MODEL; providers: `anthropic`, `lexical`, `ollama`, `openai`, `openai-responses`, `openrouter`

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{BANK, FIXTURE, Project, STAGES};
+use crate::compress::StrategyKind;
 use crate::judge::Rubric;
 use crate::pipeline::SCHEMAS;
 use crate::pipeline::file::ReadToml;
 use crate::pipeline::file::tables::CompressTable;
 use crate::pipeline::methods::all_keys;
-use crate::pipeline::strategies::StrategyKind;
 use crate::probe::ParsedBank;
 use base::locale::Locale;
 use sessions::transcript::ParsedFixture;
@@ -99,7 +99,7 @@ fn the_published_schemas_are_those_of_the_program() {
 
 /// The keys of `[[compress]]` as the documentation lists them.
 fn table_of_methods() -> String {
-    let strategies = StrategyKind::ALL.map(|(name, kind)| (name, all_keys(kind)));
+    let strategies = StrategyKind::ALL.map(|kind| (kind.name(), all_keys(kind)));
     let mut lines = vec![
         "| `[[compress]]` key | strategies | meaning |".to_owned(),
         "| --- | --- | --- |".to_owned(),
