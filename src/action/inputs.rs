@@ -248,10 +248,6 @@ fn visit_turn(index: usize, turn: &RequestTurn, all_values: bool, part: &mut imp
             visit_value(format!("messages {index}").into(), value, part)
         }
         RequestTurn::Items(value) => visit_value(format!("items {index}").into(), value, part),
-        // The role is in the name here, too.
-        RequestTurn::Said(role, value) => {
-            visit_value(format!("{} {index}", role.name()).into(), value, part)
-        }
         RequestTurn::Reply(value) => visit_value(format!("reply {index}").into(), value, part),
         RequestTurn::Results(value) => visit_value(format!("results {index}").into(), value, part),
     }

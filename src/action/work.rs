@@ -105,8 +105,6 @@ pub enum RequestTurn {
     Messages(InputValue),
     /// A provider's own items, as a JSON array that is sent back byte for byte.
     Items(InputValue),
-    /// What was said in an earlier step of the same conversation.
-    Said(Role, InputValue),
     /// The reply of an earlier step that called a tool, as a JSON array of the dialect's items.
     Reply(InputValue),
     /// What its calls returned, as a JSON array of [`models::CallResult`].

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{LINE, Recovery, SearchProtocol, TOOL};
+use super::{LINE, Recovery, TOOL};
 use crate::action::{ActionKey, Digest};
 use base::locale::Locale;
 use base::units::Usd;
@@ -200,47 +200,20 @@ pub fn read_request(
         let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
         return Ok(Some(SearchRequest { reply, asked }));
     }
-    let is_line = recovery.protocol == SearchProtocol::Line || dialect == Dialect::Lexical;
-    let queries = if is_line {
-        queries_in(&reply.text)
-    } else {
-        Vec::new()
-    };
-    if queries.is_empty() {
-        return Ok(None);
-    }
-    let asked = queries.into_iter().map(|query| match query {
-        "" => admit(Err(Misuse::NoQuery)),
-        query => admit(Ok(query.into())),
-    });
-    let asked = asked.collect();
-    Ok(Some(SearchRequest {
-        reply: reply.text.trim().into(),
-        asked,
+    // The stand-in has no tools.
+    let text = reply.text.trim();
+    let query = (dialect == Dialect::Lexical)
+        .then(|| text.strip_prefix(LINE))
+        .flatten();
+    Ok(query.map(|query| SearchRequest {
+        reply: text.into(),
+        asked: vec![admit(Ok(query.trim().into()))],
     }))
 }
 
 /// The ids of the calls of a round that begins after `used` searches.
 pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String> {
     (used + 1..=used + calls).map(call_id)
-}
-
-/// The queries of a reply whose first line asks for a search; empty if it is an answer.
-fn queries_in(reply: &str) -> Vec<&str> {
-    let mut written = reply
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .peekable();
-    if written.peek().is_none_or(|first| query_in(first).is_none()) {
-        return Vec::new();
-    }
-    written.filter_map(query_in).collect()
-}
-
-/// The query of a line that asks for a search, without the marks that models put around such lines.
-fn query_in(line: &str) -> Option<&str> {
-    let bare = line.trim().trim_start_matches(['*', '`', '>', ' ']);
-    Some(bare.strip_prefix(LINE)?.trim_matches(['*', '`', ' ']))
 }
 
 /// How a model misused the search.

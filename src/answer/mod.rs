@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use crate::action::{BuiltInTemplate, Digest, Prompt, Template, TemplateFault};
 use base::locale::Locale;
+use base::text_name;
 use base::units::Tokens;
-use base::{named_enum, text_name};
 use models::{ModelUse, ReadFault, Tool};
 
 text_name! {
@@ -51,7 +51,6 @@ pub struct Recovery {
     pub results: u32,
     /// The most tokens of each of them; at least 1.
     pub excerpt_tokens: Tokens,
-    pub protocol: SearchProtocol,
     pub locale: Locale,
 }
 
@@ -62,20 +61,7 @@ impl Recovery {
             "calls": self.calls,
             "results": self.results,
             "excerpt_tokens": self.excerpt_tokens.0,
-            "protocol": self.protocol,
         })
-    }
-}
-
-named_enum! {
-    /// How an answerer asks for a search.
-    #[derive(Default)]
-    pub enum SearchProtocol {
-        /// By a call of the tool `search`.
-        #[default]
-        Tool = "tool",
-        /// By a line `SEARCH: …`, for models without tools.
-        Line = "line",
     }
 }
 
@@ -85,7 +71,7 @@ pub const OPEN_BOOK: &str = "+search";
 /// The name of the tool.
 const TOOL: &str = "search";
 
-/// The beginning of a line that asks for a search.
+/// The beginning of a reply of the stand-in that asks for a search.
 const LINE: &str = "SEARCH:";
 
 static TOOL_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
@@ -93,20 +79,11 @@ static TOOL_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
     include_str!("../../assets/prompts/zh/search-tool.md"),
     &["calls"],
 );
-static LINE_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
-    include_str!("../../assets/prompts/en/search-line.md"),
-    include_str!("../../assets/prompts/zh/search-line.md"),
-    &["calls"],
-);
 
 impl Recovery {
     /// Tells the answerer, before the question, that it may search, how, and how often.
     fn prompt(&self) -> Result<Prompt, TemplateFault> {
-        let template = match self.protocol {
-            SearchProtocol::Tool => TOOL_PROMPT.get(self.locale),
-            SearchProtocol::Line => LINE_PROMPT.get(self.locale),
-        };
-        template.fill(
+        TOOL_PROMPT.get(self.locale).fill(
             "search prompt",
             vec![("calls", self.calls.to_string().into())],
         )
@@ -119,14 +96,6 @@ impl Recovery {
         });
         let [english, chinese] = &*TOOLS;
         self.locale.pick(english, chinese).clone()
-    }
-
-    /// The text after the results of the last search in the protocol of lines, where no tool can be withdrawn.
-    fn none_left(&self) -> &'static str {
-        self.locale.pick(
-            "No searches are left. Answer now.",
-            "检索次数已用完。请现在作答。",
-        )
     }
 
     /// The answer of a model that called the tool once more instead of answering.

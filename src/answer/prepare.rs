@@ -1,7 +1,7 @@
 //! Turns a context and a question into work; with the built-in prompt.
 
+use super::Answerer;
 use super::exchange::{Exchange, Round, call_ids};
-use super::{Answerer, Recovery, SearchProtocol};
 use crate::action::{
     BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, RequestTurn,
     SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
@@ -81,18 +81,12 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     // After the system message of the session, if there is one.
     let is_system = |turn: &RequestTurn| matches!(turn, RequestTurn::Text(Role::System, _));
     turns.insert(usize::from(turns.first().is_some_and(is_system)), prompt);
-    turns.extend(turns_of(recovery, rounds));
+    turns.extend(turns_of(rounds));
     let is_open = input.exchange.left(recovery) > 0;
-    let (operation, tools) = match recovery.protocol {
-        SearchProtocol::Tool => (
-            Operation::UseTools,
-            Some(ToolOffer {
-                tools: recovery.tools(),
-                is_open,
-            }),
-        ),
-        SearchProtocol::Line => (Operation::Generate, None),
-    };
+    let tools = Some(ToolOffer {
+        tools: recovery.tools(),
+        is_open,
+    });
     // A batch may take a day, and the steps after the first wait for one another.
     let lane = if lane == Lane::Batch && !rounds.is_empty() {
         Lane::Live
@@ -102,12 +96,12 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     Ok(Work::request(ModelRequest {
         tools,
         lane,
-        ..ModelRequest::new(&answerer.model, operation, turns)
+        ..ModelRequest::new(&answerer.model, Operation::UseTools, turns)
     }))
 }
 
 /// The conversation after the question: the replies that asked for searches, and the results.
-fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
+fn turns_of(rounds: &[Round]) -> Vec<RequestTurn> {
     let mut used = 0;
     let mut turns = Vec::new();
     for round in rounds {
@@ -117,26 +111,14 @@ fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
             .iter()
             .map(|returned| returned.text.to_string());
         let calls = round.request.asked.len();
-        match recovery.protocol {
-            SearchProtocol::Tool => {
-                let results = call_ids(used, calls)
-                    .zip(texts)
-                    .map(|(id, text)| CallResult { id, text });
-                let results = serde_json::json!(results.collect::<Vec<_>>()).to_string();
-                turns.extend([
-                    RequestTurn::Reply(reply),
-                    RequestTurn::Results(results.into()),
-                ]);
-            }
-            SearchProtocol::Line => {
-                let is_last = used + calls >= recovery.calls as usize;
-                let texts: Vec<String> = texts
-                    .chain(is_last.then(|| recovery.none_left().to_owned()))
-                    .collect();
-                turns.push(RequestTurn::Said(Role::Assistant, reply));
-                turns.push(RequestTurn::Said(Role::User, texts.join("\n\n").into()));
-            }
-        }
+        let results = call_ids(used, calls)
+            .zip(texts)
+            .map(|(id, text)| CallResult { id, text });
+        let results = serde_json::json!(results.collect::<Vec<_>>()).to_string();
+        turns.extend([
+            RequestTurn::Reply(reply),
+            RequestTurn::Results(results.into()),
+        ]);
         used += calls;
     }
     turns

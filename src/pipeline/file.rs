@@ -15,7 +15,6 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::model::SourceFile;
 use super::model::TailMode;
 use super::problem::{Problem, Problems, suggest};
-use crate::answer::SearchProtocol;
 use crate::compress::{PromptPlacement, StrategyKind};
 use crate::judge::Scope;
 use base::locale::Locale;
@@ -330,7 +329,6 @@ words!(
     PromptPlacement,
     RemoteMode,
     Scope,
-    SearchProtocol,
     StrategyKind,
     TailMode
 );

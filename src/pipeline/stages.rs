@@ -89,7 +89,6 @@ fn recovery(keys: &RecoveryTable, closed: &Arc<str>, locale: Locale) -> Recovery
         calls: value(&keys.calls).unwrap_or(CALLS),
         results: value(&keys.results).unwrap_or(RESULTS),
         excerpt_tokens: value(&keys.excerpt_tokens).unwrap_or(EXCERPT_TOKENS),
-        protocol: value(&keys.protocol).unwrap_or_default(),
         locale,
     }
 }

@@ -336,8 +336,8 @@ impl Comparison<'_> {
             StaleCause::Upstream => {
                 let what = match name.split_once(' ').map_or(name, |(kind, _)| kind) {
                     "items" => "previous compaction".to_owned(),
-                    "reply" | "assistant" => "earlier reply".to_owned(),
-                    "found" | "results" | "user" => "search results".to_owned(),
+                    "reply" => "earlier reply".to_owned(),
+                    "found" | "results" => "search results".to_owned(),
                     _ => name.replace('_', " "),
                 };
                 let digests = input.old.as_ref().zip(input.new.as_ref());
@@ -451,19 +451,13 @@ fn role(name: &str) -> InputRole {
         "system rubric" | "criteria" | "output schema" => InputRole::Criteria,
         "instructions" => InputRole::Skeleton,
         "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer"
-        | "found" | "query" | "archive" => InputRole::Of(StaleCause::Upstream),
+        | "found" => InputRole::Of(StaleCause::Upstream),
         "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model"
         | "context_length" => InputRole::Of(StaleCause::Span),
         "question" | "ground truth" => InputRole::Of(StaleCause::Probe),
         "request" | "stdin" | "sections" | "repetition" => InputRole::Derived,
         _ => match name.split_once(' ') {
-            // A turn of the searches, by its index; a prompt has a name.
-            Some(("user" | "assistant", turn))
-                if turn.bytes().all(|byte| byte.is_ascii_digit()) =>
-            {
-                InputRole::Of(StaleCause::Upstream)
-            }
-            Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
+            Some(("user" | "system", _)) => InputRole::Skeleton,
             Some(("items" | "reply" | "results", _)) => InputRole::Of(StaleCause::Upstream),
             Some(("messages", _)) => InputRole::Of(StaleCause::Span),
             Some(("file", _)) => InputRole::Of(StaleCause::CommandFile),

@@ -376,7 +376,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 }
                 RequestTurn::Messages(value)
                 | RequestTurn::Items(value)
-                | RequestTurn::Said(_, value)
                 | RequestTurn::Reply(value)
                 | RequestTurn::Results(value) => total += self.value_tokens(value)?,
             }

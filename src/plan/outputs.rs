@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
 use crate::action::{ActionKey, Digest, StageName};
-use crate::answer::{self, Answer, SearchProtocol, SearchRequest};
+use crate::answer::{self, Answer, SearchRequest};
 use crate::compress::{
     self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning,
 };
@@ -533,14 +533,8 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
             Strategy::ProviderCompaction { .. } => Operation::Summarize,
             _ => Operation::Generate,
         },
-        Task::Answer(task) => match task
-            .recovery(preparer.pipeline())
-            .map(|recovery| recovery.protocol)
-        {
-            Some(SearchProtocol::Tool) => Operation::UseTools,
-            _ => Operation::Generate,
-        },
-        Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => Operation::Generate,
+        Task::Answer(task) if task.recovery(preparer.pipeline()).is_some() => Operation::UseTools,
+        Task::Answer(_) | Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => Operation::Generate,
     }
 }
 

@@ -579,10 +579,6 @@ impl Executor<'_> {
                     }
                 }
                 RequestTurn::Items(value) => Turn::Items(self.read_input(action, value)?),
-                RequestTurn::Said(role, value) => Turn::Text {
-                    role: *role,
-                    text: self.read_input(action, value)?,
-                },
                 RequestTurn::Reply(value) => Turn::Reply(self.read_input(action, value)?),
                 RequestTurn::Results(value) => {
                     Turn::Results(self.read_list::<CallResult>(action, value)?.into())

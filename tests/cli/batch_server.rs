@@ -28,6 +28,8 @@ pub enum Fate {
     Sensible,
     /// This text.
     Text(&'static str),
+    /// A call of the tool `search` with these words; for OpenAI's batches.
+    Search(&'static str),
     /// An error with this status.
     Error(u16),
     Expired,
@@ -339,8 +341,20 @@ impl Book {
         let (input, output) = (request.to_string().len() / 4, text.len() / 4 + 1);
         match vendor {
             Vendor::OpenAi => {
+                let (reason, message) = match fate {
+                    Fate::Search(words) => {
+                        let arguments = json!({"query": words}).to_string();
+                        let call = json!({"id": "r", "type": "function",
+                            "function": {"name": "search", "arguments": arguments}});
+                        (
+                            "tool_calls",
+                            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+                        )
+                    }
+                    _ => ("stop", json!({"role": "assistant", "content": text})),
+                };
                 json!({"id": "c", "object": "chat.completion", "created": 0, "model": "small-1-2025",
-                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+                "choices": [{"index": 0, "finish_reason": reason, "message": message}],
                 "usage": {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}})
             }
             Vendor::Anthropic => {

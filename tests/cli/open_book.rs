@@ -505,37 +505,6 @@ fn calls_of(name: &'static str, arguments: Value) -> Vec<(&'static str, Value)> 
 }
 
 #[test]
-fn a_model_without_tools_asks_by_a_line() {
-    let server = Server::start();
-    server.script(|asked| match asked.wanted {
-        Wanted::Answer
-            if asked.text.contains("SEARCH: words") && !asked.text.contains("[message ") =>
-        {
-            Reply::Text(format!("SEARCH: {}", question(asked)))
-        }
-        Wanted::Answer => stated(&seen(asked)),
-        _ => Reply::Sensible,
-    });
-    let project = project(&server, "protocol = \"line\"\ncalls = 1");
-    project.expect(0, "run --label a --runs 1 --methods nothing --probes port");
-    assert!(
-        server
-            .asked()
-            .iter()
-            .all(|asked| asked.json.get("tools").is_none())
-    );
-    let (closed, open) = books(&project, "a");
-    assert_eq!(closed.values().next().unwrap()["overall"], 0.0);
-    assert_eq!(open.values().next().unwrap()["overall"], 5.0);
-    assert!(
-        server
-            .asked()
-            .iter()
-            .any(|asked| asked.text.contains("No searches are left"))
-    );
-}
-
-#[test]
 fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
     let server = Server::start();
     server.script(searches_when_it_misses);
@@ -563,14 +532,7 @@ fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
 
 #[test]
 fn settings_are_checked_with_their_places() {
-    let project = project(
-        &Server::start(),
-        "calls = 0\nprotocol = \"tools\"\ncommand = [\"x\"]",
-    );
+    let project = project(&Server::start(), "calls = 0\ncommand = [\"x\"]");
     let ended = project.expect(2, "check");
-    ended.says(&[
-        "at least 1",
-        "unknown protocol `tools`",
-        "unknown key `command`",
-    ]);
+    ended.says(&["at least 1", "unknown key `command`"]);
 }

@@ -524,7 +524,7 @@ impl<'e> RowBuilder<'e> {
             RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
             RequestTurn::Items(_) => Some(Tokens(0)),
             // If there were searches, the size of the context is unknown.
-            RequestTurn::Said(..) | RequestTurn::Reply(_) | RequestTurn::Results(_) => None,
+            RequestTurn::Reply(_) | RequestTurn::Results(_) => None,
         });
         let others: Tokens = others.sum::<Option<Tokens>>()?;
         prompt.0.checked_sub(others.0).map(Tokens)

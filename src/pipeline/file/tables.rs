@@ -9,7 +9,6 @@ use super::{
     DeTable, DeValue, Key, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned,
     StringList, TableArray, TomlReader, Word, described, merge, parse, ranged, suggest,
 };
-use crate::answer::SearchProtocol;
 use crate::compress::{PromptPlacement, StrategyKind, Tail};
 use crate::judge::Scope;
 use crate::pipeline::TailMode;
@@ -235,8 +234,6 @@ table! {
         results: u32 in 1..,
         /// Tokens of each of them at most. Default: 600.
         excerpt_tokens: Tokens,
-        /// How a model asks: "tool", or "line" for a model without tools. Default: "tool".
-        protocol: SearchProtocol,
     }
 }
 
