@@ -36,8 +36,6 @@ const LIKELY_DEVIATIONS: f64 = 1.645;
 const USUAL_INPUT: f64 = 1000.0;
 /// Bytes assumed of a token in the text around the values of a prompt.
 const BYTES_PER_TOKEN: f64 = 4.0;
-/// Sums of fractions may come out below a whole number.
-const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
@@ -112,8 +110,6 @@ pub(super) struct Estimator<'w, L> {
     rule_contexts: RuleContexts,
     /// The calls that the cache has; read when first needed.
     past: Option<PastCalls>,
-    /// The fraction of a later step of open-book answers that is expected and not added yet.
-    steps_due: f64,
     /// Whether replies are expected of a model of which the cache has none at a stage.
     pub(super) assumes_lengths: bool,
     pub(super) total: CostEstimate,
@@ -132,7 +128,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             estimated: HashMap::new(),
             rule_contexts: RuleContexts::default(),
             past: None,
-            steps_due: 0.0,
             assumes_lengths: false,
             total: CostEstimate::nothing(),
         }
@@ -165,9 +160,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         })
     }
 
-    /// Adds the steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one
-    /// where there were none.
-    pub(super) fn add_later_steps(&mut self, action: &Action) {
+    /// Adds the step that is expected to follow the first one of an open-book answer.
+    pub(super) fn add_later_step(&mut self, action: &Action) {
         let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else {
             return;
         };
@@ -175,13 +169,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         else {
             return;
         };
-        let left = u64::from(recovery.calls).saturating_sub(answer.exchange.used() as u64);
-        let usual = self.later_steps(self.pipeline.answerer(answer.cell.answerer));
-        self.steps_due += (usual - answer.exchange.rounds.len() as f64).clamp(0.0, left as f64);
-        let expected = (self.steps_due + ROUNDING) as u64;
-        self.steps_due -= expected as f64;
-        let input = self.input_tokens(request);
-        self.add_steps(recovery, model, input, expected);
+        if answer.exchange.rounds.is_empty() {
+            let input = self.input_tokens(request);
+            self.add_steps(recovery, model, input, 1);
+        }
     }
 
     /// Adds later steps of open-book answers.
@@ -197,22 +188,6 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
         let input = input.map(|input| input + excerpts);
         self.add(StageName::Answer, &model, input, expected);
-    }
-
-    /// Steps that an answer is expected to take after its first one; none where it cannot search.
-    fn later_steps(&mut self, answerer: &Answerer) -> f64 {
-        let Some(recovery) = &answerer.recovery else {
-            return 0.0;
-        };
-        let steps = self
-            .past()
-            .steps
-            .get(&*answerer.name.0)
-            .copied()
-            .filter(|[first, _]| *first > 0.0);
-        steps
-            .map_or(1.0, |[first, later]| later / first)
-            .min(f64::from(recovery.calls))
     }
 
     /// Adds cells of a stage whose input waits for this stale action.
@@ -244,8 +219,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
                 continue;
             };
             let input = self.blocked_input(StageName::Answer, action, &answerer.model);
-            let expected = (cells * self.later_steps(answerer)).round() as u64;
-            self.add_steps(recovery, answerer.model.clone(), Some(input), expected);
+            self.add_steps(
+                recovery,
+                answerer.model.clone(),
+                Some(input),
+                cells.round() as u64,
+            );
         }
     }
 
@@ -485,65 +464,44 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 
     fn seen(&mut self, stage: StageName, model: &ModelRef) -> Option<CallSums> {
-        self.past()
-            .calls
-            .get(&(stage, model.to_string()))
-            .copied()
-            .filter(|seen| seen.calls > 0.0)
-    }
-
-    fn past(&mut self) -> &PastCalls {
         let lookup = self.lookup;
-        self.past.get_or_insert_with(|| PastCalls::read(lookup))
+        let past = self.past.get_or_insert_with(|| past_calls(lookup));
+        past.get(&(stage, model.to_string())).copied()
     }
 }
 
-/// Sums over the latest calls in the cache.
-#[derive(Debug, Default)]
-struct PastCalls {
-    /// The sums of the calls, by stage and model as asked.
-    calls: HashMap<(StageName, String), CallSums>,
-    /// The numbers of first steps and of later steps of answers, by answerer.
-    steps: HashMap<String, [f64; 2]>,
-}
+/// Sums over the latest calls in the cache, by stage and model as asked.
+type PastCalls = HashMap<(StageName, String), CallSums>;
 
-impl PastCalls {
-    fn read<L: Lookup>(lookup: &L) -> PastCalls {
-        let mut past = PastCalls::default();
-        let mut taken: BTreeMap<Stage, usize> = BTreeMap::new();
-        for record in lookup.records().into_iter().rev() {
-            let (Some(stage), Some(input), Some(output)) =
-                (record.stage(), record.usage.input, record.usage.output)
-            else {
-                continue;
-            };
-            let count = taken.entry(stage).or_default();
-            if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
-                continue;
-            }
-            *count += 1;
-            let Ok(EntryMeta {
-                requested_model: Some(model),
-                place,
-                ..
-            }) = lookup.meta(&record)
-            else {
-                continue;
-            };
-            let entry = past.calls.entry((stage.into(), model)).or_default();
-            let (input, output) = (input.0 as f64, output.0 as f64);
-            entry.calls += 1.0;
-            entry.input += input;
-            entry.output += output;
-            entry.squares += output.powi(2);
-            let answered = place.cell().filter(|cell| cell.judge.is_none());
-            if let Some((cell, answerer)) = answered.and_then(|c| Some((c, c.answerer.as_ref()?))) {
-                let steps = past.steps.entry(answerer.to_string()).or_default();
-                steps[usize::from(cell.step.is_some())] += 1.0;
-            }
+fn past_calls<L: Lookup>(lookup: &L) -> PastCalls {
+    let mut past = PastCalls::default();
+    let mut taken: BTreeMap<Stage, usize> = BTreeMap::new();
+    for record in lookup.records().into_iter().rev() {
+        let (Some(stage), Some(input), Some(output)) =
+            (record.stage(), record.usage.input, record.usage.output)
+        else {
+            continue;
+        };
+        let count = taken.entry(stage).or_default();
+        if *count >= SAMPLE || matches!(record.status, EntryStatus::Failed { .. }) {
+            continue;
         }
-        past
+        *count += 1;
+        let Ok(EntryMeta {
+            requested_model: Some(model),
+            ..
+        }) = lookup.meta(&record)
+        else {
+            continue;
+        };
+        let entry = past.entry((stage.into(), model)).or_default();
+        let (input, output) = (input.0 as f64, output.0 as f64);
+        entry.calls += 1.0;
+        entry.input += input;
+        entry.output += output;
+        entry.squares += output.powi(2);
     }
+    past
 }
 
 /// Output tokens assumed of a reply where neither the cache nor a limit says more. Infinity means as many as allowed.

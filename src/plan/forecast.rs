@@ -187,7 +187,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             counts.submitted += u64::from(is_new);
         } else if is_new {
             self.count_stale(action);
-            self.estimator.add_later_steps(action);
+            self.estimator.add_later_step(action);
         }
         TaskOutcome::Unresolved
     }

@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::brain::Wanted;
-use super::open_book::{
-    books, calls, expected, may_search, project, question, searches_when_it_misses, seen, stated,
-};
+use super::open_book::{books, expected, may_search, project, question, searches_when_it_misses};
 use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};
 
@@ -106,42 +104,21 @@ fn planned(project: &Project) -> u64 {
 }
 
 #[test]
-fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
+fn a_plan_expects_a_second_step_of_each_answer() {
     let server = Server::start();
     let project = project(&server, "calls = 2");
-    server.script(|asked| {
-        if asked.wanted == Wanted::Answer {
-            stated(&seen(asked))
-        } else {
-            Reply::Sensible
-        }
-    });
-    let text = project.read("pipeline.toml");
+    project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nregrade = false");
+    let open = planned(&project);
     project.edit(
         "pipeline.toml",
         "[answer.recovery]\nresults = 8\ncalls = 2",
         "",
     );
-    project.expect(0, "run --label closed --runs 1 --methods nothing");
-    project.write("pipeline.toml", &text);
-    let unknown = planned(&project);
-    project.expect(0, "run --label a --runs 1 --methods nothing");
-    let none = planned(&project);
     assert_eq!(
-        unknown - none,
-        7,
-        "one more for each of the seven answers, where no other is known"
+        open - planned(&project),
+        21,
+        "for each of the seven questions two steps and a grade"
     );
-    server.script(|asked| match asked.wanted {
-        Wanted::Answer if may_search(asked) => {
-            calls(asked, &[("search", json!({"query": question(asked)}))])
-        }
-        Wanted::Answer => stated(&seen(asked)),
-        _ => Reply::Sensible,
-    });
-    project.remove("cache");
-    project.expect(0, "run --label b --runs 1 --methods nothing");
-    assert_eq!(planned(&project) - none, 14, "two more for each");
 }
 
 #[test]
