@@ -214,118 +214,42 @@ fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
     serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))
 }
 
-/// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. Tags that
-/// are only mentioned are left out, unless the others do not match without them: of a pair in the summary, one tag may look
-/// like a mention and the other not. After the pair no tag may open: then the reply was cut off.
+/// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. A pair
+/// without a text counts only if there is no other: it is a mention of the tags.
 fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
-    let tags = tags_in(text, tag);
-    let real: Vec<Tag> = tags
-        .iter()
-        .copied()
-        .filter(|tag| !is_mentioned(text, *tag))
-        .collect();
-    let readings = [&real, &tags];
-    let matching = readings.into_iter().filter(|tags| all_match(tags));
-    let outermost = matching
-        .chain(readings)
-        .find_map(|tags| last_pair(text, tags))?;
-    // Some models write the tags twice.
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let doubled = outermost
+    let (mut opened, mut last) = (Vec::new(), None);
+    for (start, found) in tags_in(text, &open, &close) {
+        if found == open {
+            opened.push(start + found.len());
+        } else if let Some(from) = opened.pop() {
+            let inner = text.get(from..start)?;
+            if last.is_none() || !inner.trim().is_empty() {
+                last = Some(inner);
+            }
+        }
+    }
+    // Some models write the tags twice.
+    let last = last?;
+    let doubled = last
         .trim()
         .strip_prefix(&*open)
         .and_then(|inner| inner.strip_suffix(&*close));
     Some(
         doubled
             .filter(|inner| !inner.contains(&*open))
-            .unwrap_or(outermost),
+            .unwrap_or(last),
     )
 }
 
-/// A tag in a text, and whether it opens.
-#[derive(Clone, Copy, Debug)]
-struct Tag {
-    start: usize,
-    end: usize,
-    opens: bool,
-}
-
-/// All tags of a name, in order.
-fn tags_in(text: &str, name: &str) -> Vec<Tag> {
-    let forms = [(format!("<{name}>"), true), (format!("</{name}>"), false)];
-    let found = forms.iter().flat_map(|(form, opens)| {
-        text.match_indices(&**form).map(move |(start, found)| Tag {
-            start,
-            end: start + found.len(),
-            opens: *opens,
-        })
-    });
-    let mut tags: Vec<Tag> = found.collect();
-    tags.sort_unstable_by_key(|tag| tag.start);
+/// All tags with their places, in order.
+fn tags_in<'t>(text: &'t str, open: &'t str, close: &'t str) -> Vec<(usize, &'t str)> {
+    let mut tags: Vec<(usize, &str)> = text
+        .match_indices(open)
+        .chain(text.match_indices(close))
+        .collect();
+    tags.sort_unstable();
     tags
-}
-
-/// Whether the text only mentions a tag: in code marks or quotes, or as a word between others of a sentence.
-fn is_mentioned(text: &str, tag: Tag) -> bool {
-    const MARKS: [char; 7] = ['`', '"', '\'', '“', '”', '「', '」'];
-    /// The most bytes that are read on either side of a tag: a reply of one long line may be full of tags.
-    const NEAR: usize = 256;
-    let from = text.ceil_char_boundary(tag.start.saturating_sub(NEAR));
-    let until = text.floor_char_boundary(tag.end + NEAR);
-    let before = text
-        .get(from..tag.start)
-        .unwrap_or("")
-        .rsplit('\n')
-        .next()
-        .unwrap_or("");
-    let after = text
-        .get(tag.end..until)
-        .unwrap_or("")
-        .split('\n')
-        .next()
-        .unwrap_or("");
-    let is_marked = before.ends_with(MARKS) && after.starts_with(MARKS);
-    let follows_words = !before.trim().is_empty() && before.ends_with(char::is_whitespace);
-    // In Chinese and Japanese no blank is between a tag and the words around it.
-    let is_in_word = tag.opens
-        && before.ends_with(char::is_alphanumeric)
-        && after.starts_with(char::is_alphanumeric);
-    let is_followed = after.starts_with(char::is_whitespace) && !after.trim().is_empty()
-        || after.starts_with([
-            '.', ',', ';', ':', '!', '?', ')', '。', '，', '；', '：', '！', '？', '）',
-        ]);
-    is_marked || is_in_word || follows_words && is_followed
-}
-
-/// Whether each tag that opens is closed, and no other closes.
-fn all_match(tags: &[Tag]) -> bool {
-    let mut open = 0_usize;
-    for tag in tags {
-        match (tag.opens, open) {
-            (true, _) => open += 1,
-            (false, 0) => return false,
-            (false, _) => open -= 1,
-        }
-    }
-    open == 0
-}
-
-/// The text between the tags of the pair that closes last, unless a tag opens after it and never closes. A pair without a
-/// text counts only if there is no other.
-fn last_pair<'t>(text: &'t str, tags: &[Tag]) -> Option<&'t str> {
-    let (mut opened, mut last) = (Vec::new(), None);
-    for tag in tags {
-        if tag.opens {
-            opened.push(tag.end);
-        } else if let Some(from) = opened.pop() {
-            let inner = text.get(from..tag.start)?;
-            if last.is_none() || !inner.trim().is_empty() {
-                last = Some((tag.end, inner));
-            }
-        }
-    }
-    let (end, inner) = last?;
-    opened.iter().all(|from| *from < end).then_some(inner)
 }
 
 /// A reply's summary: trimmed, and out of the code fence that some models put around all they write.
@@ -391,7 +315,6 @@ mod tests {
                 "<summary>\n<summary>S</summary>\n</summary>".to_owned(),
                 Some("S"),
             ),
-            ("<summary>draft</summary> and <summary>cut".to_owned(), None),
             ("</summary> no summary".to_owned(), None),
         ];
         for (reply, expected) in cases {
@@ -400,49 +323,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_is_only_mentioned_belongs_to_no_pair() {
-        for (before, after) in [
-            ("I put it between <summary> and </summary>.\n", ""),
-            (
-                "I begin with <summary> and\n",
-                "\nIt ends with </summary>, as asked.",
-            ),
-            (
-                "It stands in `<summary>` marks.\n",
-                "\nThat was `</summary>`.",
-            ),
-            (
-                "The prompt wants a \"<summary>\" block.\n",
-                "\nSee \"</summary>\".",
-            ),
-            (
-                "我会把它放在<summary>标签里，以 </summary> 结束。\n",
-                "\n以上是 <summary> 的内容。",
-            ),
-            (
-                "<analysis>The <summary> block comes next.</analysis>\n",
-                " Then </summary> ends it.",
-            ),
-            ("", "\nI used the <summary> tag."),
+    fn tags_that_are_mentioned_before_the_summary_do_not_count() {
+        for before in [
+            "I put it between <summary> and </summary>.\n",
+            "I begin with <summary> and\n",
+            "The prompt wants a \"<summary>\" block.\n",
+            "我会把它放在<summary>标签里，以 </summary> 结束。\n",
         ] {
-            let reply = format!("{before}<summary>\nS\n</summary>{after}");
+            let reply = format!("{before}<summary>\nS\n</summary>");
             assert_eq!(inside(&reply, "summary"), Some("\nS\n"), "{reply}");
         }
-        let own = "\n- Write `<summary>` first, and end with </summary>, not with a blank.\n- The <summary> tag is checked.\n";
-        let reply = format!("<summary>{own}</summary>");
-        assert_eq!(
-            inside(&reply, "summary"),
-            Some(own),
-            "the summary itself mentions tags"
-        );
-    }
-
-    #[test]
-    fn tags_that_look_like_mentions_count_if_the_others_do_not_match() {
         for reply in [
             "Here: <summary> S </summary> done.",
             "`<summary> S </summary>`",
-            "<summary>\nS </summary>",
+            "<summary>S</summary> in <summary></summary> tags",
+            "<summary>S</summary>\nI used the <summary> tag.",
         ] {
             assert_eq!(
                 inside(reply, "summary").map(str::trim),
@@ -451,31 +346,9 @@ mod tests {
             );
         }
         assert_eq!(
-            inside(
-                "<summary>S</summary> in <summary></summary> tags",
-                "summary"
-            ),
-            Some("S")
-        );
-        assert_eq!(
             inside("<summary></summary>", "summary"),
             Some(""),
             "an empty reply is not one without tags"
         );
-        for own in [
-            "It has <summary> Click</summary>.\nNext: b.rs",
-            "点击<summary>展开</summary>可看。\n下一步：b.rs",
-        ] {
-            let reply = format!("<summary>{own}</summary>");
-            assert_eq!(
-                inside(&reply, "summary"),
-                Some(own),
-                "one tag of a pair looks like a mention"
-            );
-        }
-        let better = "<summary>\ndraft\n</summary>\nBetter: <summary> S\n</summary>";
-        assert_eq!(inside(better, "summary").map(str::trim), Some("S"));
-        let cut = "I put it between <summary> and </summary>.\n<summary>\nThe port is";
-        assert_eq!(inside(cut, "summary"), None, "the reply was cut off");
     }
 }
