@@ -8,7 +8,7 @@ use crate::evaluation::EvaluationError;
 use crate::pipeline::{OpenError, Problem, Problems};
 use crate::results::{FolderError, Outcome};
 use crate::scheduler::{BudgetReached, RunError};
-use base::files::{FileError, Shortage, system_words};
+use base::files::{FileError, Shortage};
 use base::text::shell_word;
 use base::units::Usd;
 use store::cache::CacheError;
@@ -300,9 +300,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let words = inner
-            .downcast_ref()
-            .map_or_else(|| inner.to_string(), system_words);
+        let words = inner.to_string();
         if !text.contains(&words) {
             text.push_str(": ");
             text.push_str(&words);

@@ -268,8 +268,7 @@ impl Executor<'_> {
         let began = Instant::now();
         match self.programs.run(spec, stdin, turn).await {
             Ok(output) => self.store_program_output(action, spec, output).await,
-            Err(error) => {
-                let message = error.to_string();
+            Err(message) => {
                 let meta = self.describe(action, began.elapsed());
                 self.store
                     .fail(action.key, &meta.header(), "program", &message)

@@ -15,11 +15,6 @@ pub struct FileError {
     source: io::Error,
 }
 
-/// What the system says of a failed operation.
-pub fn system_words(error: &io::Error) -> String {
-    error.to_string()
-}
-
 impl FileError {
     /// An error while doing `verb` to `path`.
     pub fn new(verb: &'static str, path: &Path, source: io::Error) -> FileError {

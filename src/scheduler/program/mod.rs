@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::compress::{CommandSpec, Protocol};
+use process::MOST_FAILED_STARTS;
 pub(super) use process::ProgramOutput;
-use process::{MOST_FAILED_STARTS, ProgramError, WorkerFault};
 use worker::Worker;
 
 /// The programs of a run. Workers end when this is dropped.
@@ -43,12 +43,6 @@ impl WorkerKind {
     }
 }
 
-/// The right to start a program, or to ask one of its workers. It ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct ProgramTurn {
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
 /// How often a program wrote to standard error.
 #[derive(Debug, Default)]
 struct StderrCounts {
@@ -58,22 +52,26 @@ struct StderrCounts {
 }
 
 impl Programs {
-    /// Waits until the program may be started: if it has workers, until one of them is free.
-    pub(super) async fn turn(&self, spec: &CommandSpec) -> ProgramTurn {
-        let permit = match spec.protocol {
-            Protocol::Lines { .. } => self.pool(spec).turn().await,
+    /// Waits until the program may be started: if it has workers, until one of them is free. It is as long as the result
+    /// lives.
+    pub(super) async fn turn(&self, spec: &CommandSpec) -> Option<OwnedSemaphorePermit> {
+        match spec.protocol {
+            // The semaphore is never closed.
+            Protocol::Lines { .. } => self.pool(spec).room.clone().acquire_owned().await.ok(),
             Protocol::Process => None,
-        };
-        ProgramTurn { _permit: permit }
+        }
     }
 
     /// Passes `stdin` to the program and returns its answer.
+    ///
+    /// # Errors
+    /// Why there is none, worded for the user.
     pub(super) async fn run(
         &self,
         spec: &CommandSpec,
         stdin: Bytes,
-        _turn: ProgramTurn,
-    ) -> Result<ProgramOutput, ProgramError> {
+        _turn: Option<OwnedSemaphorePermit>,
+    ) -> Result<ProgramOutput, String> {
         process::redact_secrets(spec);
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
@@ -168,18 +166,12 @@ impl WorkerPool {
         }
     }
 
-    /// Waits until one more request may be under way.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.room).acquire_owned().await.ok()
-    }
-
     /// Asks a worker.
     pub(super) async fn ask(
         &self,
         spec: &CommandSpec,
         stdin: Bytes,
-    ) -> Result<ProgramOutput, ProgramError> {
+    ) -> Result<ProgramOutput, String> {
         let mut worker = match self.take_idle() {
             Some(worker) => worker,
             None => self.start(spec).await?,
@@ -199,9 +191,11 @@ impl WorkerPool {
         if is_repeated {
             let again = self.start(spec).await?.ask(&stdin, spec.timeout).await?;
             if compared_fields(&again) != compared_fields(&output.stdout) {
-                return Err(ProgramError::NotDeterministic {
-                    program: spec.argv.join(" "),
-                });
+                return Err(format!(
+                    "`{}` is declared deterministic, but a fresh process returned another result for the same request; \
+                     take `deterministic = true` away, or let no request depend on the ones before",
+                    spec.argv.join(" ")
+                ));
             }
         }
         Ok(output)
@@ -213,14 +207,9 @@ impl WorkerPool {
             let Some(fault) = worker.idle_fault() else {
                 return Some(worker);
             };
-            self.note_replaced(&fault);
+            let (times, last) = &mut *self.replaced.borrow_mut();
+            (*times, *last) = (*times + 1, fault);
         }
-    }
-
-    fn note_replaced(&self, fault: &WorkerFault) {
-        let (times, last) = &mut *self.replaced.borrow_mut();
-        *times += 1;
-        *last = fault.to_string();
     }
 
     /// Why workers were replaced though no request failed, if any were.
@@ -229,20 +218,20 @@ impl WorkerPool {
         (*times > 0).then(|| format!("the worker `{program}` {fault}; replaced {times} times"))
     }
 
-    async fn start(&self, spec: &CommandSpec) -> Result<Worker, ProgramError> {
+    async fn start(&self, spec: &CommandSpec) -> Result<Worker, String> {
         if self.failed_starts.get() >= MOST_FAILED_STARTS {
-            let last = self.last_failure.borrow().clone();
-            return Err(ProgramError::GivenUp {
-                program: spec.argv.join(" "),
-                last,
-            });
+            return Err(format!(
+                "`{}` could not be started {MOST_FAILED_STARTS} times and is not started again; the last time: {}",
+                spec.argv.join(" "),
+                self.last_failure.borrow()
+            ));
         }
         let started = Worker::start(spec, self.start_timeout).await;
         match &started {
             Ok(_) => self.failed_starts.set(0),
             Err(error) => {
                 self.failed_starts.set(self.failed_starts.get() + 1);
-                *self.last_failure.borrow_mut() = error.to_string();
+                self.last_failure.borrow_mut().clone_from(error);
             }
         }
         started

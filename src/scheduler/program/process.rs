@@ -6,6 +6,7 @@
 //! group, and the group is killed.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,6 @@ use tokio::process::{Child, Command};
 
 use crate::compress::CommandSpec;
 use crate::scheduler::supervisor::{NOT_STARTED, is_supervised, supervised};
-use base::files::system_words;
 use base::redaction::{add_key, redact_bytes};
 
 /// The bytes of standard error that are shown, from its end.
@@ -33,12 +33,12 @@ pub(super) fn redact_secrets(spec: &CommandSpec) {
 }
 
 /// Starts the program, passes it `stdin` and returns what it wrote to standard output and to standard error.
-pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), ProgramError> {
+///
+/// # Errors
+/// Why there is no output, worded for the user.
+pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, String), String> {
     let program = spec.argv.join(" ");
-    let mut child = start(spec).map_err(|source| ProgramError::Start {
-        program: program.clone(),
-        source,
-    })?;
+    let mut child = start(spec).map_err(|error| not_started(&program, &error))?;
     let mut group = ProcessGroup::from_child(&child);
     let errors = Arc::new(Mutex::new(String::new()));
     let communication = communicate(&mut child, &mut group, stdin, Arc::clone(&errors));
@@ -48,27 +48,37 @@ pub(super) async fn run(spec: &CommandSpec, stdin: Bytes) -> Result<(Bytes, Stri
         tracing::debug!(program, stderr, "the program wrote to standard error");
     }
     match ended {
-        Err(_) => Err(ProgramError::TimedOut {
-            program,
-            timeout: spec.timeout,
-            stderr,
-        }),
-        Ok(Err(source)) => Err(ProgramError::Broken { program, source }),
+        Err(_) => Err(format!(
+            "`{program}` did not finish within {} s{}",
+            spec.timeout.as_secs(),
+            tail(&stderr)
+        )),
+        Ok(Err(error)) => Err(lost(&program, &error)),
         Ok(Ok((status, _))) if !status.success() && stderr.starts_with(NOT_STARTED) => {
-            let source =
-                std::io::Error::other(stderr.trim_start_matches(NOT_STARTED).trim_end().to_owned());
-            Err(ProgramError::Start { program, source })
+            let why = stderr.trim_start_matches(NOT_STARTED).trim_end();
+            Err(not_started(&program, why))
         }
-        Ok(Ok((status, _))) if !status.success() => Err(ProgramError::Failed {
-            program,
-            status,
-            stderr,
-        }),
-        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => {
-            Err(ProgramError::TooMuchOutput { program })
-        }
+        Ok(Ok((status, _))) if !status.success() => Err(failed(&program, status, &stderr)),
+        Ok(Ok((_, output))) if output.len() as u64 > MAX_OUTPUT => Err(too_much_output(&program)),
         Ok(Ok((_, output))) => Ok((redact_bytes(&output).into_owned().into(), stderr)),
     }
+}
+
+pub(super) fn not_started(program: &str, why: impl Display) -> String {
+    format!("could not start `{program}`: {why}")
+}
+
+pub(super) fn lost(program: &str, error: &std::io::Error) -> String {
+    format!("lost the connection to `{program}`: {error}")
+}
+
+pub(super) fn failed(program: &str, status: ExitStatus, stderr: &str) -> String {
+    format!("`{program}` ended with {status}{}", tail(stderr))
+}
+
+pub(super) fn too_much_output(program: &str) -> String {
+    let limit = MAX_OUTPUT >> 20;
+    format!("`{program}` wrote more than {limit} MiB to standard output")
 }
 
 /// Starts the program with pipes, in its own process group.
@@ -223,79 +233,8 @@ pub(super) const MOST_FAILED_STARTS: u32 = 3;
 /// The most that a program may write to standard output for one request.
 pub(super) const MAX_OUTPUT: u64 = 32 << 20;
 
-/// Why a program yielded no output.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProgramError {
-    #[error("could not start `{program}`: {}", system_words(source))]
-    Start {
-        program: String,
-        source: std::io::Error,
-    },
-    #[error("`{program}` did not finish within {} s{}", timeout.as_secs(), tail(stderr))]
-    TimedOut {
-        program: String,
-        timeout: Duration,
-        stderr: String,
-    },
-    #[error("`{program}` ended with {}{}", status, tail(stderr))]
-    Failed {
-        program: String,
-        status: ExitStatus,
-        stderr: String,
-    },
-    #[error("`{program}` wrote more than {} MiB to standard output", MAX_OUTPUT >> 20)]
-    TooMuchOutput { program: String },
-    #[error("lost the connection to `{program}`: {source}")]
-    Broken {
-        program: String,
-        source: std::io::Error,
-    },
-    #[error("the worker `{program}` {fault}{}", tail(stderr))]
-    Worker {
-        program: String,
-        fault: WorkerFault,
-        stderr: String,
-    },
-    #[error(
-        "`{program}` could not be started {0} times and is not started again; the last time: {last}",
-        MOST_FAILED_STARTS
-    )]
-    GivenUp { program: String, last: String },
-    #[error(
-        "`{program}` is declared deterministic, but a fresh process returned another result for the same request; \
-         take `deterministic = true` away, or let no request depend on the ones before"
-    )]
-    NotDeterministic { program: String },
-}
-
-/// How a worker broke the protocol.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WorkerFault {
-    #[error(
-        "was not ready within {_0} s: it has to write the line {READY} once it can take requests"
-    )]
-    NotReady(u64),
-    #[error("began with the line {_0:?}; expected {READY}")]
-    NotGreeted(String),
-    #[error("ended before it was ready")]
-    EndedEarly,
-    #[error("ended while it waited for a request")]
-    EndedIdle,
-    #[error("ended during a request")]
-    Ended,
-    #[error("did not answer within {_0} s")]
-    TimedOut(u64),
-    #[error(
-        "wrote a line to standard output that is no answer: {_0:?}; logs belong to standard error"
-    )]
-    NotAnswer(String),
-    #[error("answered the request {found} when it was asked {asked}")]
-    WrongId { asked: u64, found: String },
-    #[error("wrote more than its answer: {_0:?}")]
-    AnsweredTwice(String),
-}
-
-fn tail(stderr: &str) -> String {
+/// The last lines of standard error, to be added to a message.
+pub(super) fn tail(stderr: &str) -> String {
     let lines: Vec<&str> = stderr.trim_end().lines().collect();
     let last = lines
         .get(lines.len().saturating_sub(5)..)

@@ -47,10 +47,7 @@ fn spec(script: &str) -> CommandSpec {
 async fn ask(programs: &Programs, spec: &CommandSpec, word: &str) -> Result<String, String> {
     let request = Bytes::from(format!("{{\"version\":2,\"word\":\"{word}\"}}"));
     let turn = programs.turn(spec).await;
-    let output = programs
-        .run(spec, request, turn)
-        .await
-        .map_err(|error| error.to_string())?;
+    let output = programs.run(spec, request, turn).await?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -13,7 +13,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
-use base::files::{system_words, write_whole};
+use base::files::write_whole;
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
@@ -54,8 +54,7 @@ pub(super) fn run(
 
 fn read_grades(path: &Path) -> Result<GradedSheet, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
-        let why = system_words(&error);
-        Failure::input(format!("cannot read {}: {why}", path.display()))
+        Failure::input(format!("cannot read {}: {error}", path.display()))
             .hinted("the sheet that --blind-sheet wrote, filled in")
     })?;
     GradedSheet::parse(&path.display().to_string(), &bytes).map_err(Failure::from)
