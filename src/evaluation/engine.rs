@@ -263,7 +263,6 @@ impl RequestLog {
             ClientEvent::Sent { .. } => &self.sent,
             ClientEvent::Retrying { .. } => &self.retries,
             ClientEvent::RateLimited { .. } => &self.rate_limited,
-            ClientEvent::Paused { .. } => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

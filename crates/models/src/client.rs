@@ -205,9 +205,8 @@ impl Client {
             self.emit(ClientEvent::Retrying {
                 provider,
                 model,
-                class: error.class,
                 cause: error.message,
-                wait,
+                wait: wait.max(pause.unwrap_or_default()),
             });
             let _delayed = prepared.model.delay();
             run_until(budget.cancelled(), tokio::time::sleep(wait))
@@ -419,7 +418,6 @@ impl Client {
         sent: Instant,
         announced: &AnnouncedLimits,
     ) -> FailedAttempt {
-        let provider = prepared.connection.spec.name.clone();
         if fault.took_no_tokens() {
             prepared
                 .connection
@@ -428,22 +426,11 @@ impl Client {
                 .settle(None, prepared.need, TokenDemand::default());
         }
         if matches!(fault.throttle, Some(Throttle::Rate | Throttle::Concurrency)) {
-            self.emit(ClientEvent::RateLimited {
-                provider: provider.clone(),
-            });
+            let provider = prepared.connection.spec.name.clone();
+            self.emit(ClientEvent::RateLimited { provider });
         }
-        let pause =
-            prepared
-                .model
-                .limiter
-                .failed(&fault, ticket, sent, announced, &prepared.policy);
-        if let Some(wait) = pause {
-            self.emit(ClientEvent::Paused {
-                provider,
-                model: prepared.call.model.clone(),
-                wait,
-            });
-        }
+        let limiter = &prepared.model.limiter;
+        let pause = limiter.failed(&fault, ticket, sent, announced, &prepared.policy);
         (fault, pause)
     }
 
@@ -598,20 +585,9 @@ pub enum ClientEvent {
         provider: ProviderName,
         /// The model that was asked.
         model: ModelName,
-        /// What kind of failure it was.
-        class: ErrorClass,
         /// What the provider said, without keys.
         cause: String,
-        /// How long this call waits before it queues again.
-        wait: Duration,
-    },
-    /// All requests to this model are paused.
-    Paused {
-        /// The provider that asked for the pause, or is unavailable.
-        provider: ProviderName,
-        /// The model whose requests wait.
-        model: ModelName,
-        /// How long, from now.
+        /// How long this call waits at least, by itself and as all others to the model do.
         wait: Duration,
     },
 }

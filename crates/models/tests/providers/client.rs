@@ -534,7 +534,6 @@ async fn events_tell_what_happens() {
             ClientEvent::Sent { .. } => "sent",
             ClientEvent::RateLimited { .. } => "rate limited",
             ClientEvent::Retrying { .. } => "retrying",
-            ClientEvent::Paused { .. } => "paused",
         };
         listener.lock().unwrap().push(name);
     });
