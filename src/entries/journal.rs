@@ -4,7 +4,7 @@
 //! 1. an intent, before the call that creates a batch: everything needed to store its results, even if the project
 //!    changes meanwhile;
 //! 2. a submission, once the vendor has confirmed the batch;
-//! 3. a closing, after all results are stored: the outcome and the charge of each line.
+//! 3. a closing, after all results are stored: the attempts without a result that each line has behind it.
 //!
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
 //!
@@ -12,64 +12,16 @@
 //! was stopped.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt;
-use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::EntryRecord;
-use crate::action::{ActionKey, Digest, InputsDocument, Place, Stage};
+use crate::action::{ActionKey, InputsDocument, Place, Stage};
 use base::units::Usd;
 use models::{ModelRef, Operation, Price, ProviderSpec};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
-
-/// The name of a line at the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
-/// attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LineName {
-    pub key: ActionKey,
-    /// From 1.
-    pub attempt: u8,
-    pub nonce: BatchNonce,
-}
-
-impl fmt::Display for LineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}-{:02}-{}",
-            URL_SAFE_NO_PAD.encode(self.key.0.0),
-            self.attempt,
-            self.nonce
-        )
-    }
-}
-
-impl FromStr for LineName {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<LineName, &'static str> {
-        const FOREIGN: &str = "not a line of compeval";
-        let (key, rest) = text.split_at_checked(43).ok_or(FOREIGN)?;
-        let (attempt, nonce) = rest
-            .strip_prefix('-')
-            .and_then(|rest| rest.split_once('-'))
-            .ok_or(FOREIGN)?;
-        let key = URL_SAFE_NO_PAD
-            .decode(key)
-            .ok()
-            .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(FOREIGN)?;
-        let attempt = attempt.parse().map_err(|_| FOREIGN)?;
-        Ok(LineName {
-            key: ActionKey(Digest(key)),
-            attempt,
-            nonce: nonce.parse()?,
-        })
-    }
-}
 
 /// A batch that is about to be created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,12 +69,11 @@ impl BatchIntent {
             .sum())
     }
 
-    pub fn name(&self, line: &BatchLine) -> LineName {
-        LineName {
-            key: line.key,
-            attempt: line.attempt,
-            nonce: self.nonce,
-        }
+    /// The name of a line at the vendor, which no line of another batch has: the key alone would let an old batch replace
+    /// a later attempt.
+    pub fn name(&self, line: &BatchLine) -> String {
+        let key = URL_SAFE_NO_PAD.encode(line.key.0.0);
+        format!("{key}-{:02}-{}", line.attempt, self.nonce)
     }
 
     /// Writes the intent to the journal. It is on disk when this returns.
@@ -142,36 +93,11 @@ impl BatchIntent {
     }
 }
 
-/// How a batch was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BatchClosing {
-    Collected,
-    /// The vendor never had it.
-    NotCreated,
-    /// The vendor has it no more: whether its requests were billed is unknown.
-    Gone,
-}
-
-/// The outcome of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LineOutcome {
-    /// A reply is stored, or a usable one was there before.
-    Stored,
-    /// It would fail again.
-    Failed,
-    /// An attempt without a result: 429, 5xx, expired, or absent from the results.
-    Unfinished,
-    /// The vendor did not work on it.
-    Cancelled,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedLine {
     pub key: ActionKey,
-    pub attempt: u8,
-    pub outcome: LineOutcome,
-    /// What was billed; `None` if it is unknown.
-    pub charge: Option<Usd>,
+    /// The attempts without a result that the action has behind it; 0 if this one had a result.
+    pub without_result: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,18 +105,16 @@ pub struct ClosedBatch {
     pub nonce: BatchNonce,
     /// Milliseconds since 1970 (UTC).
     pub closed: u64,
-    pub closing: BatchClosing,
     pub lines: Vec<ClosedLine>,
 }
 
 impl ClosedBatch {
-    /// The closing of a batch without results.
-    pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
+    /// The closing, now, of a batch with these lines; there are none if the vendor never had it.
+    pub fn new(nonce: BatchNonce, lines: Vec<ClosedLine>) -> ClosedBatch {
         ClosedBatch {
             nonce,
             closed: now_ms(),
-            closing,
-            lines: Vec::new(),
+            lines,
         }
     }
 
@@ -250,16 +174,8 @@ impl Journal {
 
     /// The number of attempts without a result that each action has behind it.
     pub fn attempts(&self) -> HashMap<ActionKey, u8> {
-        let mut attempts = HashMap::new();
-        for line in self.closed.iter().flat_map(|batch| &batch.lines) {
-            let count = attempts.entry(line.key).or_default();
-            *count = if line.outcome == LineOutcome::Unfinished {
-                line.attempt.max(*count)
-            } else {
-                0
-            };
-        }
-        attempts
+        let lines = self.closed.iter().flat_map(|batch| &batch.lines);
+        lines.map(|line| (line.key, line.without_result)).collect()
     }
 
     /// The batches that were submitted from a cache.
@@ -345,62 +261,20 @@ impl Refresh {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_has_a_name_that_every_vendor_takes() {
-        let key = ActionKey(Digest::hash("an action"));
-        let nonce = BatchNonce::new(1, [key].into_iter());
-        let name = LineName {
-            key,
-            attempt: 7,
-            nonce,
-        };
-        let text = name.to_string();
-        assert!(
-            text.len() <= 64
-                && text
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
-            "{text}"
-        );
-        assert_eq!(text.parse(), Ok(name));
-        assert!(text.ends_with(&nonce.to_string()));
-        for foreign in [
-            "",
-            "case-1",
-            &text[1..],
-            &format!("{text}x"),
-            &text.replace('-', "_"),
-        ] {
-            assert!(foreign.parse::<LineName>().is_err(), "{foreign}");
-        }
-    }
+    use crate::action::Digest;
 
     #[test]
     fn attempts_are_those_without_a_result_since_the_last_outcome() {
         let (a, b) = (ActionKey(Digest::hash("a")), ActionKey(Digest::hash("b")));
-        let line = |key, attempt, outcome| ClosedLine {
+        let line = |key, without_result| ClosedLine {
             key,
-            attempt,
-            outcome,
-            charge: None,
+            without_result,
         };
-        let closed = |lines| ClosedBatch {
-            nonce: BatchNonce::new(1, [].into_iter()),
-            closed: 1,
-            closing: BatchClosing::Collected,
-            lines,
-        };
+        let closed = |lines| ClosedBatch::new(BatchNonce::new(1, [].into_iter()), lines);
         let journal = Journal {
             closed: vec![
-                closed(vec![
-                    line(a, 1, LineOutcome::Unfinished),
-                    line(b, 1, LineOutcome::Unfinished),
-                ]),
-                closed(vec![
-                    line(a, 2, LineOutcome::Unfinished),
-                    line(b, 2, LineOutcome::Stored),
-                ]),
+                closed(vec![line(a, 1), line(b, 1)]),
+                closed(vec![line(a, 2), line(b, 0)]),
             ],
             ..Journal::default()
         };

@@ -6,10 +6,7 @@
 
 mod journal;
 
-pub use journal::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome,
-    OpenBatch, Refresh,
-};
+pub use journal::{BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, OpenBatch, Refresh};
 
 use serde::{Deserialize, Serialize};
 

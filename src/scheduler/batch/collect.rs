@@ -10,9 +10,7 @@ use futures::future::join_all;
 use super::tracked::{LONGEST_BATCH, LONGEST_KEPT, Tracked, confirmation_wait, results_wait};
 use super::tracked::{UnusableReply, read_reply};
 use crate::action::{ActionKey, Stage};
-use crate::entries::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome,
-};
+use crate::entries::{BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta};
 use crate::plan::Action;
 use crate::scheduler::execute::Executor;
 use base::units::{Usage, Usd};
@@ -28,32 +26,42 @@ pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
 /// The outcome of one line.
 #[derive(Clone, Debug)]
 pub(super) struct LineResult {
-    pub(super) outcome: LineOutcome,
     pub(super) usage: Option<Usage>,
+    /// What was billed; `None` if it is unknown.
     pub(super) charge: Option<Usd>,
-    /// Why it has no reply.
-    pub(super) failure: Option<CallFailure>,
-    /// Why its reply was not stored: it cannot be used, and an action that waits for it has an output.
-    pub(super) unkept: Option<UnusableReply>,
+    pub(super) outcome: LineOutcome,
+}
+
+/// What follows for the action of a line.
+#[derive(Clone, Debug)]
+pub(super) enum LineOutcome {
+    /// A reply is stored, or a usable one was there before.
+    Stored,
+    /// Its reply was not stored: it cannot be used, and the action has an output.
+    Unkept(UnusableReply),
+    /// It would fail again.
+    Failed(CallFailure),
+    /// An attempt without a result: 429, 5xx, expired, or absent from the results.
+    Unfinished,
+    /// The vendor did not work on it.
+    Cancelled,
 }
 
 impl LineResult {
-    fn without_reply(outcome: LineOutcome, failure: Option<CallFailure>) -> LineResult {
+    /// A line that has no reply and costs nothing.
+    fn without_reply(outcome: LineOutcome) -> LineResult {
         LineResult {
-            outcome,
             usage: None,
             charge: Some(Usd(0.0)),
-            failure,
-            unkept: None,
+            outcome,
         }
     }
 
-    fn stored(usage: Usage, charge: Option<Usd>, unkept: Option<UnusableReply>) -> LineResult {
-        LineResult {
-            usage: Some(usage),
-            charge,
-            unkept,
-            ..LineResult::without_reply(LineOutcome::Stored, None)
+    /// The attempts without a result that the action of this line has behind it.
+    pub(super) fn attempts_without_result(&self, line: &BatchLine) -> u8 {
+        match self.outcome {
+            LineOutcome::Unfinished => line.attempt,
+            _ => 0,
         }
     }
 }
@@ -148,10 +156,10 @@ async fn close_refused(
         hint: None,
         attempts: 1,
     };
-    let failed = LineResult::without_reply(LineOutcome::Failed, Some(failure));
+    let failed = LineResult::without_reply(LineOutcome::Failed(failure));
     let lines = tracked.batch.intent.lines.iter();
     let outcomes: Outcomes = lines.map(|line| (line.key, failed.clone())).collect();
-    close(executor, tracked, &outcomes, BatchClosing::Collected).await?;
+    close(executor, tracked, &outcomes).await?;
     Ok(outcomes)
 }
 
@@ -165,7 +173,7 @@ async fn close_gone(
     let collector = Collector::new(executor, waiting, &tracked.batch.intent);
     let mut outcomes = Outcomes::new();
     collector.fill_missing(&mut outcomes, true).await?;
-    close(executor, tracked, &outcomes, BatchClosing::Gone).await?;
+    close(executor, tracked, &outcomes).await?;
     Ok(outcomes)
 }
 
@@ -222,7 +230,7 @@ async fn confirm(
                 tracked.note = "not confirmed by the provider".to_owned();
                 return Ok(Confirmation::Open);
             }
-            ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
+            ClosedBatch::new(nonce, Vec::new())
                 .write(executor.store)
                 .await?;
             Ok(Confirmation::NotCreated)
@@ -271,7 +279,7 @@ async fn collect(
         return Ok(None);
     }
     collector.fill_missing(&mut outcomes, missing > 0).await?;
-    close(executor, tracked, &outcomes, BatchClosing::Collected).await?;
+    close(executor, tracked, &outcomes).await?;
     // What is missing may be wanted from the provider's support.
     if missing == 0 {
         client.delete(status).await;
@@ -297,25 +305,16 @@ async fn close(
     executor: &Executor<'_>,
     tracked: &Tracked,
     outcomes: &Outcomes,
-    closing: BatchClosing,
 ) -> Result<(), CacheError> {
     let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
         let result = outcomes.get(&line.key)?;
         Some(ClosedLine {
             key: line.key,
-            attempt: line.attempt,
-            outcome: result.outcome,
-            charge: result.charge,
+            without_result: result.attempts_without_result(line),
         })
     });
-    let lines = lines.collect();
-    let closed = ClosedBatch {
-        nonce: intent.nonce,
-        closed: now_ms(),
-        closing,
-        lines,
-    };
+    let closed = ClosedBatch::new(intent.nonce, lines.collect());
     closed.write(executor.store).await
 }
 
@@ -325,7 +324,8 @@ struct Collector<'c, 'e> {
     store: &'c Store,
     waiting: &'c HashMap<ActionKey, Action>,
     intent: &'c BatchIntent,
-    lines: HashMap<ActionKey, &'c BatchLine>,
+    /// The lines by their names at the vendor.
+    lines: HashMap<String, &'c BatchLine>,
     prices: Prices,
 }
 
@@ -341,7 +341,11 @@ impl<'c, 'e> Collector<'c, 'e> {
             store: executor.store,
             waiting,
             intent,
-            lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
+            lines: intent
+                .lines
+                .iter()
+                .map(|line| (intent.name(line), line))
+                .collect(),
             prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
         }
     }
@@ -376,16 +380,7 @@ impl<'c, 'e> Collector<'c, 'e> {
     ) -> Result<(), CacheError> {
         let mut batch: Vec<(&BatchLine, BatchReply)> = Vec::new();
         for BatchResult { id, reply } in results {
-            let line = id
-                .parse::<LineName>()
-                .ok()
-                .filter(|name| name.nonce == self.intent.nonce);
-            let line = line.and_then(|name| {
-                self.lines
-                    .get(&name.key)
-                    .filter(|line| line.attempt == name.attempt)
-            });
-            let line = line.filter(|line| {
+            let line = self.lines.get(&id).filter(|line| {
                 !outcomes.contains_key(&line.key)
                     && batch.iter().all(|(other, _)| other.key != line.key)
             });
@@ -420,7 +415,11 @@ impl<'c, 'e> Collector<'c, 'e> {
         {
             let outcome = match self.stored_since(line) {
                 // Stored by an earlier collection, or by a process that was killed.
-                Some(Record { usage, cost, .. }) => LineResult::stored(usage, cost, None),
+                Some(Record { usage, cost, .. }) => LineResult {
+                    usage: Some(usage),
+                    charge: cost,
+                    outcome: LineOutcome::Stored,
+                },
                 None if may_be_billed => self.lose(line).await?,
                 None => self.unfinished(line, "the results lack it").await?,
             };
@@ -447,7 +446,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             }
             BatchReply::Unfinished(why) => self.unfinished(line, &why).await,
             BatchReply::Failed(failure) => self.fail(line, failure).await,
-            BatchReply::Cancelled => Ok(LineResult::without_reply(LineOutcome::Cancelled, None)),
+            BatchReply::Cancelled => Ok(LineResult::without_reply(LineOutcome::Cancelled)),
         }
     }
 
@@ -480,7 +479,11 @@ impl<'c, 'e> Collector<'c, 'e> {
             };
             self.store.put_reply(line.key, &meta.header(), body).await?;
         }
-        Ok(LineResult::stored(billing.usage, charge, unkept))
+        Ok(LineResult {
+            usage: Some(billing.usage),
+            charge,
+            outcome: unkept.map_or(LineOutcome::Stored, LineOutcome::Unkept),
+        })
     }
 
     /// Why a reply to an action that has an output is not stored, if so.
@@ -523,7 +526,7 @@ impl<'c, 'e> Collector<'c, 'e> {
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
         if u32::from(line.attempt) < self.intent.account.limits.max_attempts {
-            return Ok(LineResult::without_reply(LineOutcome::Unfinished, None));
+            return Ok(LineResult::without_reply(LineOutcome::Unfinished));
         }
         let attempts = u32::from(line.attempt);
         let message =
@@ -570,10 +573,7 @@ impl<'c, 'e> Collector<'c, 'e> {
                 &failure.message,
             )
             .await?;
-        Ok(LineResult::without_reply(
-            LineOutcome::Failed,
-            Some(failure),
-        ))
+        Ok(LineResult::without_reply(LineOutcome::Failed(failure)))
     }
 
     fn meta(&self, line: &BatchLine) -> EntryMeta {

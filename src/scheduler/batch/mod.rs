@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
-use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, LineOutcome, OpenBatch};
+use crate::entries::{BatchIntent, ClosedBatch, Journal, OpenBatch};
 use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
@@ -34,7 +34,7 @@ use crate::scheduler::options::{
     ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
 };
 use base::units::Usd;
-use collect::{LineResult, Outcomes};
+use collect::{LineOutcome, Outcomes};
 use models::{BatchClient, CallFailure, CreateFault, Lane, Limits, ModelRef, ProviderSpec};
 use store::cache::{CacheError, EntryStatus, Lookup, now_ms};
 use submit::{BuiltRequest, MAX_LINES, fitting, upload};
@@ -287,34 +287,23 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let mut ended = Vec::new();
         for line in &batch.intent.lines {
             self.held.remove(&line.key);
-            let unfinished = outcomes
-                .get(&line.key)
-                .filter(|result| result.outcome == LineOutcome::Unfinished);
-            self.attempts
-                .insert(line.key, unfinished.map_or(0, |_| line.attempt));
+            let result = outcomes.get(&line.key);
+            let without_result = result.map_or(0, |result| result.attempts_without_result(line));
+            self.attempts.insert(line.key, without_result);
             let Some(action) = self.waiting.remove(&line.key) else {
                 continue;
             };
-            ended.push(match outcomes.get(&line.key) {
-                Some(LineResult {
-                    unkept: Some(reply),
-                    ..
-                }) => self.end_unkept(action, reply, breakers),
-                Some(LineResult {
-                    outcome: LineOutcome::Stored,
-                    ..
-                }) => {
+            ended.push(match result.map(|result| &result.outcome) {
+                Some(LineOutcome::Unkept(reply)) => self.end_unkept(action, reply, breakers),
+                Some(LineOutcome::Stored) => {
                     let most = batch.intent.account.limits.max_attempts;
                     match read_stored(self.executor, &action, breakers, most).await {
                         Some(result) => (action, Some(result)),
                         None => self.begin_live(action),
                     }
                 }
-                Some(LineResult {
-                    failure: Some(failure),
-                    ..
-                }) => self.failed(action, failure, breakers),
-                _ => (action, None),
+                Some(LineOutcome::Failed(failure)) => self.failed(action, failure, breakers),
+                Some(LineOutcome::Unfinished | LineOutcome::Cancelled) | None => (action, None),
             });
         }
         Ok(ended)
@@ -482,9 +471,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 None
             }
             Err(CreateFault::Refused(failure)) => {
-                ClosedBatch::without_lines(nonce, BatchClosing::NotCreated)
-                    .write(store)
-                    .await?;
+                ClosedBatch::new(nonce, Vec::new()).write(store).await?;
                 return Ok(Some((self.give_back(built), failure)));
             }
         };
@@ -536,6 +523,7 @@ mod tests {
     use super::*;
     use crate::action::{Digest, InputsDocument, Place, Repetition, Stage};
     use crate::entries::BatchLine;
+    use collect::LineResult;
     use models::{Dialect, Limits, Operation};
     use store::cache::BatchNonce;
 
@@ -584,16 +572,25 @@ mod tests {
     }
 
     #[test]
+    fn a_line_has_a_name_that_every_vendor_takes_and_no_other_batch_has() {
+        let intent = intent(["a", "b", "c"].map(|name| ActionKey(Digest::hash(name))));
+        let names: HashSet<String> = intent.lines.iter().map(|line| intent.name(line)).collect();
+        assert_eq!(names.len(), 3);
+        for name in names {
+            let is_taken = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            assert!(name.len() <= 64 && name.chars().all(is_taken), "{name}");
+            assert!(name.ends_with(&intent.nonce.to_string()), "{name}");
+        }
+    }
+
+    #[test]
     fn only_a_line_of_unknown_cost_counts_with_the_most_that_it_may_cost() {
         let keys = ["paid", "unknown", "failed"].map(|name| ActionKey(Digest::hash(name)));
         let costs = [Some(Usd(0.1)), None, Some(Usd(0.0))];
-        let outcome = LineOutcome::Stored;
         let results = costs.map(|charge| LineResult {
-            outcome,
             usage: None,
             charge,
-            failure: None,
-            unkept: None,
+            outcome: LineOutcome::Stored,
         });
         let outcomes: Outcomes = keys.into_iter().zip(results).collect();
         let spent = spent_for(&intent(keys), &outcomes).0;

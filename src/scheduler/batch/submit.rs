@@ -102,7 +102,7 @@ fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
     let lines = built.iter().zip(&intent.lines);
     lines
         .map(|(built, line)| BatchRequest {
-            id: intent.name(line).to_string(),
+            id: intent.name(line),
             request: built.request.clone(),
         })
         .collect()

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use base::units::Usd;
-use compeval::entries::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal,
-};
+use compeval::entries::{BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal};
 use models::{Dialect, Lane, Limits, ModelRef, Operation, ProviderSpec};
 use store::cache::{BatchNonce, CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
@@ -87,12 +85,7 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
     assert_eq!(found.held(), HashSet::from([key(1), key(2)]));
 
     let store = open(dir.path());
-    let closed = ClosedBatch {
-        nonce: first.nonce,
-        closed: 5,
-        closing: BatchClosing::Collected,
-        lines: Vec::new(),
-    };
+    let closed = ClosedBatch::new(first.nonce, Vec::new());
     block(closed.write(&store)).unwrap();
     assert_eq!(Journal::read(&store).unwrap().closed, [closed]);
     // The first prune drops what opened it, a later one its closing.

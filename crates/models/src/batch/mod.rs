@@ -51,8 +51,6 @@ pub struct BatchStatus {
     pub ending: Option<BatchEnding>,
     /// Requests that are done, as the vendor counts.
     pub done: u64,
-    /// All requests in it, as the vendor counts.
-    pub total: u64,
     /// How long ago it ended, by the vendor's clock; `None` if the vendor does not say.
     pub ended_for: Option<Duration>,
     /// Requests with a reply, as the vendor counts.
@@ -577,7 +575,6 @@ fn openai_status(id: &str, batch: &Value) -> BatchStatus {
         id: id.to_owned(),
         ending,
         done: request_count(batch, "completed") + request_count(batch, "failed"),
-        total: request_count(batch, "total"),
         ended_for: None,
         answered: request_count(batch, "completed"),
         results: ["output_file_id", "error_file_id"]
@@ -646,7 +643,6 @@ fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
         id: id.to_owned(),
         ending: has_ended.then_some(ended),
         done,
-        total: done + request_count(batch, "processing"),
         ended_for: None,
         answered: request_count(batch, "succeeded"),
         results: Vec::new(),
