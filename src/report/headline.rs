@@ -617,10 +617,6 @@ fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static st
         Some(NoEvidenceReason::DriftNotExcluded) => {
             tr.pick(", as the judge may have changed", "（评审可能已变化）")
         }
-        Some(NoEvidenceReason::Truncated) => tr.pick(
-            ", which depends on truncated answers",
-            "（取决于被截断的回答）",
-        ),
         Some(NoEvidenceReason::FewClusters) => {
             tr.pick(" (too few fixtures for a test)", "（样本太少，无法检验）")
         }

@@ -384,7 +384,6 @@ impl Translation {
             NoEvidenceReason::Confounded => ("answerer differs", "作答模型不同"),
             NoEvidenceReason::FewClusters => ("few fixtures", "样本太少"),
             NoEvidenceReason::Missing => ("missing cells", "缺失单元过多"),
-            NoEvidenceReason::Truncated => ("truncated replies", "回复被截断"),
             NoEvidenceReason::BelowMargin => ("below 0.3", "小于 0.3"),
             NoEvidenceReason::BelowPrimaryMargin => ("below 0.2", "小于 0.2"),
             NoEvidenceReason::JudgeDrift => ("judge drift", "评审漂移"),

@@ -39,7 +39,7 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::Incomparable;
 pub use comparison::gate::{
     Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
-    truncated_losses, unconfirmed_losses, underpowered_methods,
+    unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::Reliability;

@@ -170,13 +170,8 @@ impl Paired {
         Paired { unchanged, ..self }
     }
 
-    /// With this share of cells missing, from 0 to 1, on the side that lacks more. Any other number counts as 1.
-    pub fn with_missing_share(self, share: f64) -> Paired {
-        let missing_share = if (0.0..=1.0).contains(&share) {
-            share
-        } else {
-            1.0
-        };
+    #[cfg(test)]
+    pub(super) fn with_missing_share(self, missing_share: f64) -> Paired {
         Paired {
             missing_share,
             ..self
@@ -191,12 +186,6 @@ impl Paired {
             share_with_lost: share,
             ..self
         }
-    }
-
-    /// With the missing shares of another comparison of the same sides, which has all their cells.
-    pub fn with_missing_share_of(self, whole: &Paired) -> Paired {
-        self.with_missing_share(whole.missing_share)
-            .with_lost_clusters(whole.share_with_lost)
     }
 
     /// Without a re-run interval, for a reason such as that runs repeated each other's work.
@@ -252,18 +241,5 @@ mod tests {
             None
         );
         assert_eq!(Paired::new(&[f64::NAN]), None);
-    }
-
-    #[test]
-    fn an_impossible_share_counts_as_all_missing() {
-        for share in [f64::NAN, -0.1, 1.5] {
-            assert_eq!(
-                Paired::new(&[1.0])
-                    .unwrap()
-                    .with_missing_share(share)
-                    .missing_share,
-                1.0
-            );
-        }
     }
 }

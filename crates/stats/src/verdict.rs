@@ -36,8 +36,6 @@ named_enum! {
         FewClusters = "few fixtures",
         /// Over 10% of the cells are missing on one side. For an improvement, clusters that one side lost whole count.
         Missing = "missing",
-        /// Without the answers that the token limit cut off, the verdict would be another one.
-        Truncated = "truncated",
         /// The adjusted p passes, but the difference is smaller than the margin.
         BelowMargin = "below 0.3",
         /// The same for the mean over several methods, whose margin is smaller.
@@ -112,18 +110,6 @@ impl DifferenceTest {
             && self.reason != Some(NoEvidenceReason::Unchanged)
             && !self.degenerate
             && is_blind
-    }
-
-    /// This test if `rest`, the comparison without truncated answers, has the same verdict; otherwise no evidence.
-    pub fn unless_truncated(self, rest: Option<&DifferenceTest>) -> DifferenceTest {
-        if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
-            return self;
-        }
-        DifferenceTest {
-            verdict: Verdict::NoEvidence,
-            reason: Some(NoEvidenceReason::Truncated),
-            ..self
-        }
     }
 
     /// Whether it improved or regressed.

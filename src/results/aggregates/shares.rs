@@ -82,13 +82,6 @@ pub struct ShareDifference {
 }
 
 impl ShareDifference {
-    /// Whether the share is clearly higher on the judged side: its interval lies above 0, or it rose by the same in all
-    /// fixtures.
-    pub fn is_clearly_higher(&self) -> bool {
-        self.ci95
-            .map_or(self.difference > Some(0.0), |ci| ci.low() > 0.0)
-    }
-
     /// Whether the counts of the two sides differ.
     pub fn is_any(&self) -> bool {
         let [before, after] =

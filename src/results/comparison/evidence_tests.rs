@@ -1,9 +1,7 @@
 //! Comparisons in which a part of the evidence is missing or does not count: constraints that grades say little about,
 //! judges that graded one side alone, sets without answers.
 
-use super::compare_tests::{
-    A, B, RunScores, against, gather, manifest, of_many, rows, side, trend_of,
-};
+use super::compare_tests::{A, against, gather, manifest, rows, side, trend_of};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::{FactClass, FactOutcome};
@@ -171,52 +169,6 @@ fn what_designs_show_is_refused_before_a_run_as_after_it() {
             .to_string()
             .contains("`b` has no method `yours`")
     );
-}
-
-fn cut_off(label: &str, values: &[RunScores], truncated: bool) -> ResultSet {
-    let rows = rows("mine", values)
-        .into_iter()
-        .map(|row| Row { truncated, ..row });
-    of_many(label, &rows.collect::<Vec<Row>>())
-}
-
-#[test]
-fn a_loss_that_depends_on_truncated_answers_is_named_if_the_baseline_has_fewer_of_them() {
-    let worse = cut_off("a", &B, true);
-    let [named, withheld] = [false, true].map(|truncated| {
-        let found = compare(
-            side(&worse),
-            side(&cut_off("b", &A, truncated)),
-            ComparisonScope::All,
-            &NO_LINES,
-        )
-        .unwrap();
-        assert!(regressions(&found).is_empty());
-        truncated_losses(&found)
-    });
-    assert!(
-        named.len() == 1 && named[0].contains("0 of 240 in the baseline and 240 of 240 now"),
-        "{named:?}"
-    );
-    assert!(withheld.is_empty(), "both sides have as many: {withheld:?}");
-}
-
-#[test]
-fn a_difference_that_is_no_loss_with_all_answers_refuses_no_gate() {
-    let (worse, before) = (cut_off("a", &B, true), cut_off("b", &A, false));
-    let mut found = compare(side(&worse), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
-    assert_eq!(truncated_losses(&found).len(), 1);
-    // As if it did not stand out, and were an improvement without the truncated answers.
-    let of_methods = found.methods.values_mut().flat_map(|compared| {
-        compared
-            .overall
-            .iter_mut()
-            .chain(compared.dimensions.values_mut())
-    });
-    of_methods
-        .chain(&mut found.primary)
-        .for_each(|judged| judged.p_adjusted = Some(0.2));
-    assert!(truncated_losses(&found).is_empty());
 }
 
 /// The edits of a method of a set against another one.

@@ -8,7 +8,6 @@ use crate::results::result_set::ProbePlace;
 use crate::results::result_set::selection::OVERALL;
 use base::locale::localized;
 use base::say;
-use stats::thresholds::ALPHA;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// One thing that got worse.
@@ -115,7 +114,7 @@ fn method_regressions(
 /// Whether it is a loss that the judge may be the cause of.
 fn may_be_drift(judged: &DifferenceTest) -> bool {
     use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
-    is_loss(judged, JudgeDrift) || is_loss(judged, DriftNotExcluded)
+    judged.difference < 0.0 && matches!(judged.reason, Some(JudgeDrift | DriftNotExcluded))
 }
 
 /// A sentence for each loss that would be a regression if the judge had not changed.
@@ -144,32 +143,6 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
     losses
 }
 
-/// A sentence for each method with a loss that depends on truncated answers, if it has clearly more of them than the
-/// baseline. Such a loss is no regression. But the method may be what makes answers too long, so no gate passes on it.
-pub fn truncated_losses(comparison: &Comparison) -> Vec<String> {
-    let losses = comparison.methods.iter().filter_map(|(method, compared)| {
-        let truncated = compared.differences.truncated;
-        let (before, after) = truncated.before.zip(truncated.after).filter(|_| truncated.is_clearly_higher())?;
-        let own = score_tests(compared).find(|(_, judged)| is_truncated_loss(judged));
-        let own = own.map(|(what, judged)| (what.to_owned(), judged));
-        let mean = comparison.primary.as_ref().filter(|judged| is_truncated_loss(judged));
-        let tested = comparison.tested;
-        let mean = mean.map(|judged| (say!("mean {OVERALL} of {tested} methods", "{tested} 个方法的平均 {OVERALL}"), judged));
-        let (what, judged) = own.or(mean)?;
-        Some(say!(
-            "{method}: {what} {}, which depends on answers that the token limit cut off, {} of {} in the baseline and {} \
-             of {} now: raise max_output_tokens of the answerer",
-            "{method}：{what} {}，取决于被词元上限截断的回答（基线 {}/{}，现在 {}/{}）：请提高作答模型的 max_output_tokens",
-            describe_difference(judged, comparison),
-            before.count,
-            before.of,
-            after.count,
-            after.of
-        ))
-    });
-    losses.collect()
-}
-
 /// The tests of the scores of a method, with the names of what they test.
 fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &DifferenceTest)> {
     let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
@@ -179,17 +152,6 @@ fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &Diff
             .iter()
             .map(|(name, judged)| (name.as_str(), judged)),
     )
-}
-
-/// Whether a loss has no verdict for this reason.
-fn is_loss(judged: &DifferenceTest, reason: NoEvidenceReason) -> bool {
-    judged.reason == Some(reason) && judged.difference < 0.0
-}
-
-/// Whether a test finds a loss with all answers and none without the truncated ones. A test that finds nothing with all
-/// answers and an improvement without these has the same reason.
-fn is_truncated_loss(judged: &DifferenceTest) -> bool {
-    is_loss(judged, NoEvidenceReason::Truncated) && judged.p_adjusted.is_some_and(|p| p <= ALPHA)
 }
 
 /// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.

@@ -69,37 +69,22 @@ pub fn compare(
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> =
         excluded.iter().map(|excluded| excluded.dimension).collect();
-    let rows: Vec<PairRow<'_>> =
-        compared_variants(judged.set, baseline.set, &probes, &left_out, &pairs)
-            .map(|matched| PairRow::new(&matched, find))
-            .collect();
+    let rows = pairs.iter().map(|pair| {
+        let matched = ComparedVariants {
+            judged: judged.set,
+            baseline: baseline.set,
+            probes: &probes,
+            excluded: &left_out,
+            pair: *pair,
+        };
+        PairRow::new(&matched, find)
+    });
+    let rows: Vec<PairRow<'_>> = rows.collect();
     if !rows.iter().any(PairRow::has_common_part) {
         return Err(Incomparable::by("no cell was judged on both sides"));
     }
-    let whole = verdicts(rows.iter().map(|row| &row.tests));
-    let tested = whole.tested;
-    let families = match (
-        judged.set.without_truncated(),
-        baseline.set.without_truncated(),
-    ) {
-        (None, None) => whole,
-        (own, other) => {
-            let (own, other) = (
-                own.as_ref().unwrap_or(judged.set),
-                other.as_ref().unwrap_or(baseline.set),
-            );
-            let rest: Vec<PairTests> = compared_variants(own, other, &probes, &left_out, &pairs)
-                .zip(&rows)
-                .map(|(matched, whole)| {
-                    PairTests::new(&matched, &matched.fixture_changes())
-                        .with_missing_shares_of(&whole.tests)
-                })
-                .collect();
-            let judged = verdicts(rest.iter());
-            unless_truncated(whole, &rows, judged, &rest)
-        }
-    };
-    let primary = families.primary;
+    let families = verdicts(&rows);
+    let (primary, tested) = (families.primary, families.tested);
     let collapsed = rows.iter().flat_map(|row| row.collapsed.clone()).collect();
     let methods = judge(rows, families);
     Ok(Comparison {
@@ -332,16 +317,9 @@ struct PairRow<'s> {
     key: String,
     /// What is known without tests.
     compared: MethodComparison,
-    tests: PairTests,
+    differences: MethodDifferences,
     collapsed: Vec<Collapse>,
     chains: ChainPairs<'s>,
-}
-
-/// The differences of a pair that are tested.
-struct PairTests {
-    differences: MethodDifferences,
-    /// Whether both sides have the same answers with the same grades in all fixtures.
-    is_unchanged: bool,
 }
 
 impl<'s> PairRow<'s> {
@@ -351,7 +329,7 @@ impl<'s> PairRow<'s> {
         let (edits, edited_texts) = method_edits(before.method, after.method, find);
         PairRow {
             key: after.variant.key.clone(),
-            tests: PairTests::new(matched, &fixtures),
+            differences: paired_differences(matched, &fixtures),
             chains: ChainPairs::from_matched(matched),
             collapsed: collapsed(matched, &fixtures),
             compared: MethodComparison {
@@ -572,73 +550,19 @@ fn by_fixture<'m>(
     both.collect()
 }
 
-/// The pairs of methods of two sets.
-fn compared_variants<'s>(
-    judged: &'s ResultSet,
-    baseline: &'s ResultSet,
-    probes: &'s BTreeMap<usize, usize>,
-    excluded: &'s BTreeSet<Dimension>,
-    pairs: &[VariantPair<'s>],
-) -> impl Iterator<Item = ComparedVariants<'s>> {
-    pairs.iter().map(move |pair| ComparedVariants {
-        judged,
-        baseline,
-        probes,
-        excluded,
-        pair: *pair,
-    })
-}
-
 /// The verdicts of all pairs. The pairs that changed are tested in families.
-fn verdicts<'t>(tests: impl Iterator<Item = &'t PairTests> + Clone) -> FamilyVerdicts {
-    let changed = tests.clone().filter(|one| !one.is_unchanged);
-    let changed: Vec<MethodDifferences> = changed.map(|one| one.differences.clone()).collect();
+fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
+    let changed = rows.iter().filter(|row| !row.is_unchanged());
+    let changed: Vec<MethodDifferences> = changed.map(|row| row.differences.clone()).collect();
     let families = stats::family_verdicts(&changed);
     let mut judged = families.methods.into_iter();
-    let methods = tests.map(|one| match one.is_unchanged {
-        true => one.unchanged(),
+    let methods = rows.iter().map(|row| match row.is_unchanged() {
+        true => row.unchanged(),
         false => judged.next().unwrap_or_default(),
     });
     FamilyVerdicts {
         methods: methods.collect(),
         ..families
-    }
-}
-
-/// Keeps the verdicts that are the same without the answers that the token limit cut off; the others become no
-/// evidence.
-fn unless_truncated(
-    whole: FamilyVerdicts,
-    rows: &[PairRow<'_>],
-    rest: FamilyVerdicts,
-    rest_tests: &[PairTests],
-) -> FamilyVerdicts {
-    let primary = whole
-        .primary
-        .map(|judged| judged.unless_truncated(rest.primary.as_ref()));
-    let rest = rest_tests.iter().zip(&rest.methods);
-    let mut methods = Vec::new();
-    for ((row, verdicts), (rest_tests, rest)) in rows.iter().zip(whole.methods).zip(rest) {
-        let dimensions = (row.tests.differences.dimensions)
-            .iter()
-            .zip(verdicts.dimensions)
-            .map(|((dimension, _), judged)| {
-                let place = (rest_tests.differences.dimensions)
-                    .iter()
-                    .position(|(known, _)| known == dimension);
-                judged.unless_truncated(place.and_then(|place| rest.dimensions.get(place)))
-            });
-        methods.push(MethodVerdicts {
-            overall: verdicts
-                .overall
-                .map(|judged| judged.unless_truncated(rest.overall.as_ref())),
-            dimensions: dimensions.collect(),
-        });
-    }
-    FamilyVerdicts {
-        primary,
-        methods,
-        ..whole
     }
 }
 
@@ -658,18 +582,31 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
     methods
 }
 
-/// The test of a pair in which nothing changed.
-fn unchanged_test(paired: &Paired) -> DifferenceTest {
-    DifferenceTest::unchanged(paired.estimate().clusters)
-}
-
 impl PairRow<'_> {
+    /// Whether both sides have the same answers with the same grades in all fixtures.
+    fn is_unchanged(&self) -> bool {
+        self.compared.fixtures.tested() == 0 && self.compared.fixtures.compared() > 0
+    }
+
+    /// The verdicts of a pair in which nothing changed.
+    fn unchanged(&self) -> MethodVerdicts {
+        let test = |paired: &Paired| DifferenceTest::unchanged(paired.estimate().clusters);
+        let MethodDifferences {
+            overall,
+            dimensions,
+        } = &self.differences;
+        MethodVerdicts {
+            overall: overall.as_ref().map(test),
+            dimensions: dimensions.values().map(test).collect(),
+        }
+    }
+
     fn into_comparison(
         self,
         verdicts: MethodVerdicts,
         reliability: Reliability,
     ) -> MethodComparison {
-        let tested = self.tests.differences.dimensions.iter();
+        let tested = self.differences.dimensions.iter();
         let names = tested.filter_map(|(place, _)| Dimension::ALL.get(*place));
         let names = names.map(|dimension| dimension.name().to_owned());
         MethodComparison {
@@ -677,41 +614,6 @@ impl PairRow<'_> {
             dimensions: names.zip(verdicts.dimensions).collect(),
             reliability,
             ..self.compared
-        }
-    }
-}
-
-impl PairTests {
-    fn new(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> PairTests {
-        PairTests {
-            differences: paired_differences(matched, fixtures),
-            is_unchanged: fixtures.tested() == 0 && fixtures.compared() > 0,
-        }
-    }
-
-    /// Takes the missing shares from the same pair with all cells: cells that were left out on purpose are not missing.
-    fn with_missing_shares_of(mut self, whole: &PairTests) -> PairTests {
-        let (own, whole) = (&mut self.differences, &whole.differences);
-        if let Some((own, whole)) = own.overall.as_mut().zip(whole.overall.as_ref()) {
-            *own = own.clone().with_missing_share_of(whole);
-        }
-        for (dimension, own) in &mut own.dimensions {
-            if let Some(whole) = whole.dimensions.get(dimension) {
-                *own = own.clone().with_missing_share_of(whole);
-            }
-        }
-        self
-    }
-
-    /// The verdicts of a pair in which nothing changed.
-    fn unchanged(&self) -> MethodVerdicts {
-        let MethodDifferences {
-            overall,
-            dimensions,
-        } = &self.differences;
-        MethodVerdicts {
-            overall: overall.as_ref().map(unchanged_test),
-            dimensions: dimensions.values().map(unchanged_test).collect(),
         }
     }
 }

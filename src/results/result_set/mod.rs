@@ -411,30 +411,6 @@ impl ResultSet {
         })
     }
 
-    /// The same set without the answers that the token limit cut off; `None` if there are none. The sets inside it keep
-    /// theirs.
-    pub(super) fn without_truncated(&self) -> Option<ResultSet> {
-        if !self.answers.iter().any(|answer| answer.truncated) {
-            return None;
-        }
-        let grades = self
-            .grades
-            .iter()
-            .filter(|grade| !grade.truncated)
-            .cloned()
-            .collect();
-        Some(
-            self.with_answers(
-                grades,
-                self.answers
-                    .iter()
-                    .filter(|answer| !answer.truncated)
-                    .cloned()
-                    .collect(),
-            ),
-        )
-    }
-
     /// The grades of a variant, sorted by place.
     pub(super) fn grades(&self, variant: usize) -> &[Grade] {
         equal_range(&self.grades, |grade| grade.at.variant, variant)
@@ -665,7 +641,6 @@ impl<'m> DesignIndex<'m> {
                 .collect(),
             points: self.points(row),
             keys: [row.keys.compress, row.keys.answer, row.keys.judge],
-            truncated: row.truncated,
             row: place,
         }
     }

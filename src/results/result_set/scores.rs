@@ -54,8 +54,6 @@ pub(crate) struct Grade {
     pub points: Vec<(u16, u8)>,
     /// Compression, answer, judgement.
     pub keys: [ActionKey; 3],
-    /// Whether the token limit cut the answer off.
-    pub truncated: bool,
     /// The place of its row among all rows.
     pub row: usize,
 }

@@ -10,8 +10,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
     Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
-    measures_nothing, names, newly_failing, regressions, truncated_losses, unconfirmed_losses,
-    underpowered_methods,
+    measures_nothing, names, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
 };
 use base::locale::{Locale, localized};
 use base::say;
@@ -259,11 +258,8 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let fails_anew =
         args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
-    let refusals = refusals(args, summary, comparison, is_worse);
-    refusals
-        .iter()
-        .for_each(|why| report_gate(localized("gate refused:", "门禁无法判断："), why, console));
-    if !refusals.is_empty() {
+    if let Some(why) = refusal(args, summary, comparison, is_worse) {
+        report_gate(localized("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
     if is_worse || fails_anew {
@@ -274,35 +270,30 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
 }
 
 /// Why the gate cannot let the run pass although it found no regression, or cannot judge at all.
-fn refusals(
+fn refusal(
     args: &RunArgs,
     summary: &Summary,
     comparison: &Comparison,
     is_worse: bool,
-) -> Vec<String> {
+) -> Option<&'static str> {
     let ComparisonArgs {
         fail_on_regression,
         fail_on_new_failures,
         ..
     } = args.comparison;
     if (fail_on_regression || fail_on_new_failures) && summary.scale.refuses_gate() {
-        let why = localized(
+        return Some(localized(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
-        );
-        return vec![why.to_owned()];
+        ));
     }
-    if !fail_on_regression || is_worse {
-        return Vec::new();
-    }
-    if measures_nothing(comparison) {
-        let why = localized(
+    let is_blind = fail_on_regression && !is_worse && measures_nothing(comparison);
+    is_blind.then(|| {
+        localized(
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
-        );
-        return vec![why.to_owned()];
-    }
-    truncated_losses(comparison)
+        )
+    })
 }
 
 /// Prints what the gate cannot see and what regressed. Returns whether anything regressed.
