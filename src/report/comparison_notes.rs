@@ -12,7 +12,7 @@ use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
     MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
 };
-use stats::{DifferenceTest, NoEvidenceReason, Regrading};
+use stats::{DifferenceTest, FailureCounts, NoEvidenceReason, Regrading};
 
 /// The notes that every report counts and shows in full: warnings, then what affects how scores compare, and what restricts
 /// a comparison. Critical warnings, which reports show first, and explanations of figures are not notes.
@@ -113,15 +113,14 @@ fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Op
 }
 
 fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<String> {
-    let Reliability {
+    let FailureCounts {
         failed,
         chains,
         baseline_failed,
         baseline_chains,
-        ..
-    } = found;
+    } = &found.counts;
     let figures: [&dyn Display; 5] = [&method, failed, chains, baseline_failed, baseline_chains];
-    let worse = found.regressed.then(|| fill(tr.reliability, &figures));
+    let worse = found.test.regressed.then(|| fill(tr.reliability, &figures));
     let new = joined(found.newly_failing.iter().map(ToString::to_string), "; ");
     let count = found.newly_failing.len();
     let new = new.map(|new| fill(tr.newly_failing, &[&method, &count, &new]));

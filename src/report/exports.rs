@@ -197,7 +197,7 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
     };
     let baseline = &comparison.baseline;
     for (method, compared) in &comparison.methods {
-        let found = &compared.reliability;
+        let found = compared.reliability.counts;
         let output = format!(
             "{} of {} chains failed, {} of {} in {baseline}",
             found.failed, found.chains, found.baseline_failed, found.baseline_chains,

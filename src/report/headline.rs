@@ -351,7 +351,7 @@ fn change_clauses(
     let planted = change.names_of(MethodComparison::is_planted_worse);
     let words = ["more planted items go wrong", "植入项出错更多"];
     clauses.extend(named_clause(&planted, named, tr, words));
-    let less_reliable = change.names_of(|compared| compared.reliability.regressed);
+    let less_reliable = change.names_of(|compared| compared.reliability.test.regressed);
     let words = ["fails more often", "失败更多"];
     clauses.extend(named_clause(&less_reliable, named, tr, words));
     let words = ["missing on this side", "本侧缺少"];

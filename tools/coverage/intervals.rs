@@ -171,7 +171,7 @@ fn false_findings(clusters: usize, simulations: usize) -> FalseFindings {
         };
         let moves: Vec<f64> = dimensions
             .iter()
-            .map(|paired| paired.estimate().center)
+            .map(|paired| paired.estimate.center)
             .collect();
         found.moved += one * f64::from(u8::from(moves.iter().any(|d| d.abs() >= MARGIN - 1e-9)));
         found.rose += one * f64::from(u8::from(moves.iter().any(|d| *d >= MARGIN - 1e-9)));

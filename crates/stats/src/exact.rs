@@ -16,8 +16,8 @@ use super::distribution::StudentT;
 use super::thresholds::{MIN_CLUSTERS, MIN_RATE_INCREASE, POWER, TINY, UPPER_TAIL};
 use super::verdict::holm;
 
-/// Chains of one cluster, and how many of them failed, on both sides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Chains of a cluster, or of several, and how many of them failed, on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FailureCounts {
     /// Failed on the side that is judged.
     pub failed: usize,
@@ -29,8 +29,22 @@ pub struct FailureCounts {
     pub baseline_chains: usize,
 }
 
+impl FailureCounts {
+    /// Those of all clusters together.
+    pub fn sum(clusters: &[FailureCounts]) -> FailureCounts {
+        let mut sum = FailureCounts::default();
+        for counts in clusters {
+            sum.failed += counts.failed;
+            sum.chains += counts.chains;
+            sum.baseline_failed += counts.baseline_failed;
+            sum.baseline_chains += counts.baseline_chains;
+        }
+        sum
+    }
+}
+
 /// The result of the exact test of one method.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FailureTest {
     /// One-sided p: the chance of as many failures or more on the judged side, given the totals.
     pub p: f64,
@@ -76,13 +90,7 @@ fn observed_on_both_sides(clusters: &[FailureCounts]) -> Vec<FailureCounts> {
 
 /// The failure rate of the judged side minus that of the baseline, over all clusters.
 fn rate_increase(clusters: &[FailureCounts]) -> f64 {
-    let mut sum = FailureCounts::default();
-    for counts in clusters {
-        sum.failed += counts.failed;
-        sum.chains += counts.chains;
-        sum.baseline_failed += counts.baseline_failed;
-        sum.baseline_chains += counts.baseline_chains;
-    }
+    let sum = FailureCounts::sum(clusters);
     failure_rate(sum.failed, sum.chains) - failure_rate(sum.baseline_failed, sum.baseline_chains)
 }
 

@@ -66,7 +66,7 @@ pub struct FamilyVerdicts {
     pub methods: Vec<MethodVerdicts>,
 }
 
-/// Judges the changed methods of a comparison together.
+/// Judges the methods of a comparison together. Those of which nothing changed take part in no test.
 pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     let methods = with_shared_variances(methods);
     let overalls: Vec<Paired> = methods
@@ -342,7 +342,10 @@ mod tests {
     #[test]
     fn the_primary_test_counts_the_clusters_in_which_no_method_changed() {
         let of_eight = |method: MethodDifferences| {
-            let overall = method.overall.map(|paired| paired.with_unchanged(5));
+            let overall = method.overall.map(|paired| Paired {
+                unchanged: 5,
+                ..paired
+            });
             MethodDifferences { overall, ..method }
         };
         let first = of_eight(method(&[(0, -1.0), (1, -1.1), (2, -0.9)]));
@@ -355,9 +358,10 @@ mod tests {
     #[test]
     fn a_method_that_lost_clusters_takes_no_improvement_and_neither_does_the_mean() {
         let lost = |method: MethodDifferences| {
-            let overall = method
-                .overall
-                .map(|paired| paired.with_lost_clusters(0.125));
+            let overall = method.overall.map(|paired| Paired {
+                share_with_lost: 0.125,
+                ..paired
+            });
             MethodDifferences { overall, ..method }
         };
         let reasons = |gain: f64| {

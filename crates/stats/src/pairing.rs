@@ -12,15 +12,23 @@ use super::thresholds::ROUNDING_VARIANCE;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paired {
     /// The difference of each cluster, by the number that the caller gave it.
-    differences: Vec<(usize, f64)>,
-    pub(super) estimate: Estimate,
-    pub(super) rerun: Result<Rerun, NoRerun>,
+    pub(super) differences: Vec<(usize, f64)>,
+    /// The mean difference with its interval and unadjusted p.
+    pub estimate: Estimate,
+    /// The re-run interval, or why there is none.
+    pub rerun: Result<Rerun, NoRerun>,
     pub(super) missing_share: f64,
-    /// The missing share where clusters that one side lost whole count, too; 0 if it was not given.
-    pub(super) share_with_lost: f64,
-    pub(super) confounded: bool,
-    pub(super) unchanged: usize,
-    noise: NoiseKnowledge,
+    /// The missing share where clusters that one side lost whole count, too; 0 if it was not given. If it is too large,
+    /// there is no improvement: who loses the hard clusters looks better on the others. A loss on the clusters that are left
+    /// stays a loss.
+    pub share_with_lost: f64,
+    /// Whether the sides also differ in something else, so that no verdict can be given.
+    pub confounded: bool,
+    /// Whether both sides have the same, so that there is nothing to test.
+    pub is_same: bool,
+    /// The number of other clusters, in which nothing changed.
+    pub unchanged: usize,
+    pub(super) noise: NoiseKnowledge,
 }
 
 impl Paired {
@@ -46,6 +54,7 @@ impl Paired {
             missing_share: 0.0,
             share_with_lost: 0.0,
             confounded: false,
+            is_same: false,
             unchanged: 0,
             noise,
         })
@@ -163,50 +172,6 @@ impl Paired {
     /// The variance of the differences over clusters; `None` with one.
     pub(super) fn variance(&self) -> Option<f64> {
         sample_variance(&self.values())
-    }
-
-    /// With the number of other clusters, in which nothing changed.
-    pub fn with_unchanged(self, unchanged: usize) -> Paired {
-        Paired { unchanged, ..self }
-    }
-
-    #[cfg(test)]
-    pub(super) fn with_missing_share(self, missing_share: f64) -> Paired {
-        Paired {
-            missing_share,
-            ..self
-        }
-    }
-
-    /// With this share of cells missing on the side that lacks more, where clusters that one side lost whole count, too.
-    /// If it is too large, there is no improvement: who loses the hard clusters looks better on the others. A loss on the
-    /// clusters that are left stays a loss.
-    pub fn with_lost_clusters(self, share: f64) -> Paired {
-        Paired {
-            share_with_lost: share,
-            ..self
-        }
-    }
-
-    /// Without a re-run interval, for a reason such as that runs repeated each other's work.
-    pub fn without_rerun(self, reason: NoRerun) -> Paired {
-        Paired {
-            rerun: Err(reason),
-            ..self
-        }
-    }
-
-    /// Marks the comparison as confounded: the sides also differ in something else, so no verdict can be given.
-    pub fn confounded(self) -> Paired {
-        Paired {
-            confounded: true,
-            ..self
-        }
-    }
-
-    /// The mean difference with its interval and unadjusted p.
-    pub fn estimate(&self) -> &Estimate {
-        &self.estimate
     }
 }
 

@@ -112,8 +112,8 @@ proptest! {
         let plain: Vec<_> = tables.iter().map(|(a, b)| (run_values(a), run_values(b))).collect();
         let shifted: Vec<_> = tables.iter().map(|(a, b)| (shifted_runs(a, shift), shifted_runs(b, shift))).collect();
         let (Some(plain), Some(shifted)) = (Paired::between(&plain), Paired::between(&shifted)) else { return Ok(()) };
-        prop_assert!((plain.estimate().center - shifted.estimate().center).abs() < 1e-9);
-        prop_assert_eq!(plain.estimate().se.is_some(), shifted.estimate().se.is_some());
+        prop_assert!((plain.estimate.center - shifted.estimate.center).abs() < 1e-9);
+        prop_assert_eq!(plain.estimate.se.is_some(), shifted.estimate.se.is_some());
     }
 
     #[test]
@@ -122,8 +122,8 @@ proptest! {
         pairs.reverse();
         let after = Paired::between(&pairs);
         if let (Some(before), Some(after)) = (before, after) {
-            prop_assert!(near(before.estimate().center, after.estimate().center));
-            prop_assert!(near_ends(before.estimate().ci95, after.estimate().ci95));
+            prop_assert!(near(before.estimate.center, after.estimate.center));
+            prop_assert!(near_ends(before.estimate.ci95, after.estimate.ci95));
         }
         let straight = run_values(&cells);
         cells.reverse();
@@ -170,7 +170,7 @@ proptest! {
         prop_assert!(family.iter().all(|v| is_finite(&interval(v).into_iter().collect::<Vec<_>>())));
         prop_assert!(family.iter().all(|v| is_finite(&level(v).into_iter().collect::<Vec<_>>())));
         let usable: Vec<Paired> = family.iter().filter_map(|values| Paired::new(values)).collect();
-        let usable: Vec<Paired> = usable.into_iter().map(|paired| paired.with_missing_share(share)).collect();
+        let usable: Vec<Paired> = usable.into_iter().map(|paired| Paired { missing_share: share, ..paired }).collect();
         prop_assert!(is_finite(&verdicts(&usable)));
         prop_assert!(holm(&family.concat()).iter().all(|p| (0.0..=1.0).contains(p)));
     }

@@ -146,7 +146,7 @@ impl DifferenceTest {
     }
 
     /// A comparison of `clusters` clusters, none of which changed.
-    pub fn unchanged(clusters: usize) -> DifferenceTest {
+    fn unchanged(clusters: usize) -> DifferenceTest {
         DifferenceTest {
             difference: 0.0,
             difference_all: 0.0,
@@ -171,7 +171,9 @@ impl DifferenceTest {
 
 /// Why no test would mean anything, whatever the differences are; `None` where they can be tested.
 pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
-    if paired.confounded {
+    if paired.is_same {
+        Some(NoEvidenceReason::Unchanged)
+    } else if paired.confounded {
         Some(NoEvidenceReason::Confounded)
     } else if paired.estimate.clusters < MIN_CLUSTERS {
         Some(NoEvidenceReason::FewClusters)
@@ -198,6 +200,9 @@ pub(super) fn judge_family(
     let alpha = ALPHA / tested.len().max(1) as f64;
     let mut adjusted = holm(&tested).into_iter();
     let judged = family.iter().map(|paired| {
+        if paired.is_same {
+            return DifferenceTest::unchanged(paired.estimate.clusters);
+        }
         let adjusted = p_of_test(paired).and_then(|_| adjusted.next());
         let (verdict, reason) = judge(paired, adjusted, margin, below);
         let mdd = smallest_detectable(&paired.estimate, alpha, margin)
@@ -436,11 +441,15 @@ mod tests {
             (NONE, Some(NoEvidenceReason::Degenerate))
         );
         let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
-        let family = [
-            sure().with_missing_share(0.11),
-            sure().with_missing_share(0.10),
-            sure().confounded(),
-        ];
+        let missing = |missing_share| Paired {
+            missing_share,
+            ..sure()
+        };
+        let confounded = Paired {
+            confounded: true,
+            ..sure()
+        };
+        let family = [missing(0.11), missing(0.10), confounded];
         let tests = verdicts(&family);
         assert_eq!(outcome(&tests[0]), (NONE, Some(NoEvidenceReason::Missing)));
         assert_eq!(outcome(&tests[1]), (Verdict::Improved, None));
@@ -530,9 +539,8 @@ mod tests {
         ];
         assert!(verdicts(&[Paired::between(&two).unwrap()])[0].is_beyond_rerun_noise());
         assert!(!verdicts(&[worked()])[0].is_beyond_rerun_noise());
-        let same = Paired::between(&two)
-            .unwrap()
-            .without_rerun(NoRerun::Deterministic);
+        let mut same = Paired::between(&two).unwrap();
+        same.rerun = Err(NoRerun::Deterministic);
         assert_eq!(verdicts(&[same])[0].no_rerun, Some(NoRerun::Deterministic));
     }
 

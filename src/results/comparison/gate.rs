@@ -79,17 +79,18 @@ fn method_regressions(
         )
     });
     let reliability = Some(&compared.reliability)
-        .filter(|reliability| reliability.regressed)
+        .filter(|reliability| reliability.test.regressed)
         .map(|found| {
+            let counts = found.counts;
             let why = say!(
                 "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
                 "{1} 条链（样本与次数）中失败 {0} 条，{2} 为 {3}/{4}，p {5}（这些样本上）",
-                found.failed,
-                found.chains,
+                counts.failed,
+                counts.chains,
                 comparison.baseline,
-                found.baseline_failed,
-                found.baseline_chains,
-                probability(found.p_adjusted),
+                counts.baseline_failed,
+                counts.baseline_chains,
+                probability(found.test.p_adjusted),
             );
             Regression::new(method, "reliability", &why)
         });

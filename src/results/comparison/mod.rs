@@ -36,8 +36,8 @@ use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;
 use crate::judge::Dimension;
 use stats::{
-    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts,
-    NoRerun, Paired, RunValues,
+    self, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts, NoRerun, Paired,
+    RunValues,
 };
 
 /// One side of a comparison: a result set, or one of its methods.
@@ -83,7 +83,9 @@ pub fn compare(
     if !rows.iter().any(PairRow::has_common_part) {
         return Err(Incomparable::by("no cell was judged on both sides"));
     }
-    let families = verdicts(&rows);
+    let differences: Vec<MethodDifferences> =
+        rows.iter().map(|row| row.differences.clone()).collect();
+    let families = stats::family_verdicts(&differences);
     let (primary, tested) = (families.primary, families.tested);
     let collapsed = rows.iter().flat_map(|row| row.collapsed.clone()).collect();
     let methods = judge(rows, families);
@@ -390,26 +392,20 @@ fn paired_differences(
             .map(|(at, _, a, b)| (*at, a.clone(), b.clone()))
             .collect();
         let items = graded_items(matched.judged, fixtures, &selected_a.kept, measured);
-        let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
         let of_overall = &selected_a.overall;
         let dimensions = measured.map_or_else(
             || of_overall.clone(),
             |dimension| BTreeSet::from([dimension]),
         );
-        let with_lost = missing_share(matched, &probes, &dimensions);
-        let paired = paired
-            .with_graded_items(items)
-            .with_lost_clusters(with_lost);
-        let paired = if is_deterministic {
-            paired.without_rerun(NoRerun::Deterministic)
-        } else {
-            paired
-        };
-        Some(if pair.has_same_answerer() {
-            paired
-        } else {
-            paired.confounded()
-        })
+        let mut paired = Paired::by_cluster(&clusters)?.with_graded_items(items);
+        paired.unchanged = all.len() - clusters.len();
+        paired.share_with_lost = missing_share(matched, &probes, &dimensions);
+        paired.is_same = fixtures.tested() == 0 && fixtures.compared() > 0;
+        paired.confounded = !pair.has_same_answerer();
+        if is_deterministic {
+            paired.rerun = Err(NoRerun::Deterministic);
+        }
+        Some(paired)
     };
     let overall = paired(
         by_fixture(matched, fixtures, a.overall(), b.overall()),
@@ -550,28 +546,12 @@ fn by_fixture<'m>(
     both.collect()
 }
 
-/// The verdicts of all pairs. The pairs that changed are tested in families.
-fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
-    let changed = rows.iter().filter(|row| !row.is_unchanged());
-    let changed: Vec<MethodDifferences> = changed.map(|row| row.differences.clone()).collect();
-    let families = stats::family_verdicts(&changed);
-    let mut judged = families.methods.into_iter();
-    let methods = rows.iter().map(|row| match row.is_unchanged() {
-        true => row.unchanged(),
-        false => judged.next().unwrap_or_default(),
-    });
-    FamilyVerdicts {
-        methods: methods.collect(),
-        ..families
-    }
-}
-
 /// Joins rows with their verdicts, and tests the failures of all rows together.
 fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
     let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
     let failures = stats::failure_tests(&counts);
     let mut methods = Ordered::new();
-    for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(&failures) {
+    for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(failures) {
         let reliability = row.chains.judged(failures);
         methods.insert(row.key.clone(), row.into_comparison(verdicts, reliability));
     }
@@ -583,24 +563,6 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
 }
 
 impl PairRow<'_> {
-    /// Whether both sides have the same answers with the same grades in all fixtures.
-    fn is_unchanged(&self) -> bool {
-        self.compared.fixtures.tested() == 0 && self.compared.fixtures.compared() > 0
-    }
-
-    /// The verdicts of a pair in which nothing changed.
-    fn unchanged(&self) -> MethodVerdicts {
-        let test = |paired: &Paired| DifferenceTest::unchanged(paired.estimate().clusters);
-        let MethodDifferences {
-            overall,
-            dimensions,
-        } = &self.differences;
-        MethodVerdicts {
-            overall: overall.as_ref().map(test),
-            dimensions: dimensions.values().map(test).collect(),
-        }
-    }
-
     fn into_comparison(
         self,
         verdicts: MethodVerdicts,

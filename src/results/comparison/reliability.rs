@@ -19,20 +19,12 @@ use stats::{FailureCounts, FailureTest};
 /// How often a method failed by its own fault, on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reliability {
-    /// Chains that the method failed.
-    pub failed: usize,
-    /// Chains that were run.
-    pub chains: usize,
-    /// Chains that the method failed in the baseline.
-    pub baseline_failed: usize,
-    /// Chains that were run in the baseline.
-    pub baseline_chains: usize,
-    /// One-sided p of the exact test within fixtures, not adjusted.
-    pub p: f64,
-    /// The same p, adjusted for all methods by Holm.
-    pub p_adjusted: f64,
-    /// Worse on these fixtures: an adjusted p of at most .025, and at least 2 percentage points more failures.
-    pub regressed: bool,
+    /// Chains that were run on both sides, and that the method failed.
+    #[serde(flatten)]
+    pub counts: FailureCounts,
+    /// One-sided, within fixtures; the family is all methods.
+    #[serde(flatten)]
+    pub test: FailureTest,
     /// Every chain that fails now and did not fail in the baseline.
     pub newly_failing: Vec<FailedChain>,
 }
@@ -40,12 +32,12 @@ pub struct Reliability {
 impl Reliability {
     /// Whether anything fails that did not fail in the baseline, with or without a regression.
     pub fn is_worse(&self) -> bool {
-        self.regressed || !self.newly_failing.is_empty()
+        self.test.regressed || !self.newly_failing.is_empty()
     }
 
     /// Whether something fails that did not fail in the baseline, without a regression.
     pub fn is_only_new(&self) -> bool {
-        self.is_worse() && !self.regressed
+        self.is_worse() && !self.test.regressed
     }
 }
 
@@ -132,16 +124,10 @@ impl<'s> ChainPairs<'s> {
     }
 
     /// The counts with the result of the test.
-    pub(crate) fn judged(&self, test: &FailureTest) -> Reliability {
-        let counts = self.counts();
+    pub(crate) fn judged(&self, test: FailureTest) -> Reliability {
         Reliability {
-            failed: counts.iter().map(|counts| counts.failed).sum(),
-            chains: counts.iter().map(|counts| counts.chains).sum(),
-            baseline_failed: counts.iter().map(|counts| counts.baseline_failed).sum(),
-            baseline_chains: counts.iter().map(|counts| counts.baseline_chains).sum(),
-            p: test.p,
-            p_adjusted: test.p_adjusted,
-            regressed: test.regressed,
+            counts: FailureCounts::sum(&self.counts()),
+            test,
             newly_failing: self.newly_failing(),
         }
     }

@@ -288,7 +288,7 @@ impl MethodComparison {
     /// Whether it got worse in anything that the gate tests.
     pub fn is_worse(&self) -> bool {
         let mut tests = self.overall.iter().chain(self.dimensions.values());
-        self.reliability.regressed
+        self.reliability.test.regressed
             || self.is_planted_worse()
             || tests.any(|test| test.verdict == Verdict::Regressed)
             || self.constraints_lost.iter().any(|lost| lost.is_confirmed)
