@@ -1,4 +1,4 @@
-//! The parts of pages: sources without comments, values in a template, the nonce of the policy, and whole pages without
+//! The parts of pages: sources without comments, the nonce of the policy, and whole pages without
 //! a script.
 
 use base::locale::Locale;
@@ -112,38 +112,4 @@ pub(super) fn head(language: &str, title: &str, nonce: &str, sources: &str, styl
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n<style nonce=\"{nonce}\">\n{style}</style>\n</head>\n"
     )
-}
-
-/// Replaces each `{{name}}` of the template by its value. Values are not scanned for names.
-pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut page = String::with_capacity(
-        template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),
-    );
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        page.push_str(before);
-        let (name, after) = after.split_once("}}").unwrap_or((after, ""));
-        page.push_str(
-            values
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map_or("", |(_, value)| value),
-        );
-        rest = after;
-    }
-    page.push_str(rest);
-    page
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fill;
-
-    #[test]
-    fn values_are_not_filled_in_again() {
-        assert_eq!(
-            fill("a{{x}}b{{y}}c", &[("x", "{{y}}"), ("y", "2")]),
-            "a{{y}}b2c"
-        );
-    }
 }

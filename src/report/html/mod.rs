@@ -1,6 +1,6 @@
 //! `report.html`: one file that needs no network.
 //!
-//! The page is a template with style, script and data inserted. Texts of transcripts and models are data: they are
+//! The page has its style, script and data in it. Texts of transcripts and models are data: they are
 //! inserted as escaped or compressed JSON, the script shows them only as text, and a content security policy allows
 //! only the script and the style of this build. The nonce of the policy is a digest of the page's content, so no text
 //! on the page can predict it, and equal input gives equal bytes. The script computes only plain means of filtered
@@ -16,10 +16,9 @@ pub use input::{ContextKey, PageInput, PageMethod, PageSession, ReadContext, pag
 
 use base::locale::Locale;
 pub(super) use chunks::escape;
-use document::{GROUND, compact, fill, head, nonce};
+use document::{GROUND, compact, head, nonce};
 pub use observed::{compaction_columns, compaction_row, observed_page};
 
-const TEMPLATE: &str = include_str!("../../../assets/report/template.html");
 const STYLES: [&str; 4] = [
     GROUND,
     include_str!("../../../assets/report/style.css"),
@@ -79,16 +78,11 @@ pub fn render(input: &PageInput<'_>) -> String {
     );
     let title = format!("{} · {title}", escape(&input.label));
     let sources = format!("script-src 'nonce-{nonce}'; ");
-    fill(
-        TEMPLATE,
-        &[
-            ("head", &head(language, &title, &nonce, &sources, &style)),
-            ("nonce", &nonce),
-            ("no_script", no_script),
-            ("texts", &texts),
-            ("data", &data),
-            ("script", &script),
-        ],
+    let head = head(language, &title, &nonce, &sources, &style);
+    format!(
+        "{head}<body>\n<noscript><p class=\"no-script\">{no_script}</p></noscript>\n<header id=\"masthead\"></header>\n\
+         <nav id=\"bar\"></nav>\n<main id=\"main\"></main>\n<dialog id=\"drawer\"></dialog>\n{texts}\n{data}\
+         <script nonce=\"{nonce}\">\n{script}\n</script>\n</body>\n</html>\n"
     )
 }
 
