@@ -170,8 +170,6 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
         (tr.asked_again, &fixtures.asked_again),
         (tr.edited, &compared.edits),
         (tr.not_comparable, &fixtures.not_comparable),
-        (tr.only_judged, &fixtures.only_judged),
-        (tr.only_baseline, &fixtures.only_baseline),
     ];
     notes.extend(
         lists

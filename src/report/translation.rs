@@ -208,12 +208,6 @@ texts! {
     edited: "edited ({}): {}.", "改动（{}）：{}。";
     edited_all: "edited for all methods ({}): {}.", "对所有方法的改动（{}）：{}。";
     not_comparable: "no shared cells in {} fixtures: {}.", "{} 个样本没有两侧共有的单元：{}。";
-    only_judged:
-        "cells that only this side has, of {} probes: {}.",
-        "仅本侧有的单元，涉及 {} 个问题：{}。";
-    only_baseline:
-        "cells that only the baseline has, of {} probes: {}.",
-        "仅基线有的单元，涉及 {} 个问题：{}。";
     same_contexts: "byte-identical contexts: {} of {}.", "逐字节相同的上下文：{}/{}。";
     good_to_bad: "probes from good to bad ({}): {}.", "由好变坏的问题（{}）：{}。";
     bad_to_good: "probes from bad to good ({}): {}.", "由坏变好的问题（{}）：{}。";

@@ -27,7 +27,6 @@ use crate::results::aggregates::shares::{ShareDifference, share_differences};
 use crate::results::result_set::scores::{Grade, equal_range};
 use crate::results::result_set::{ProbePlace, ResultSet};
 use crate::results::worst::LossCause;
-use base::say;
 use stats;
 use stats::thresholds::{GOOD, MIN_FLIP};
 
@@ -42,10 +41,6 @@ pub struct FixtureChanges {
     pub unchanged: Vec<String>,
     /// No cell in common.
     pub not_comparable: Vec<String>,
-    /// Cells that only the judged side has, a line for each probe.
-    pub only_judged: Vec<String>,
-    /// Cells that only the baseline has, a line for each probe.
-    pub only_baseline: Vec<String>,
     /// Probes all of whose cells only one side has: the other failed, or compressed nothing there.
     pub one_sided: usize,
 }
@@ -184,12 +179,6 @@ impl<'s> ComparedVariants<'s> {
                 common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
                 common.other_grades |= !grade.is_graded_like(earlier);
             }
-            changes
-                .only_judged
-                .extend(self.one_sided(*probe, own, theirs));
-            changes
-                .only_baseline
-                .extend(self.one_sided(*probe, theirs, own));
             changes.one_sided += usize::from(own.is_empty() != theirs.is_empty());
         }
         for (fixture, common) in fixtures {
@@ -206,27 +195,6 @@ impl<'s> ComparedVariants<'s> {
             list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
         }
         changes
-    }
-
-    /// The cells of a probe that `own` has and `other` lacks, in words.
-    fn one_sided(
-        &self,
-        probe: usize,
-        own: &ProbeGrades<'_>,
-        other: &ProbeGrades<'_>,
-    ) -> Option<String> {
-        let lone = own.keys().filter(|cell| !other.contains_key(cell));
-        let runs: BTreeSet<u32> = lone.map(|(run, ..)| *run).collect();
-        let at = self.judged.probes.get(probe)?;
-        let runs: Vec<String> = runs.iter().map(u32::to_string).collect();
-        let place = say!(
-            "{} · point {} · {}",
-            "{} · 压缩点 {} · {}",
-            self.judged.fixture_name(at.fixture)?,
-            at.point,
-            at.id
-        );
-        (!runs.is_empty()).then(|| say!("{place} · run {}", "{place} · 第 {} 次", runs.join(", ")))
     }
 
     pub(crate) fn differences(&self) -> Differences {
