@@ -7,7 +7,7 @@ use super::figures::{
     brackets, count, level, mark, probability, range, score, share, share_cell, signed, text_table,
     usd,
 };
-use super::notes::{archive_sentence, has_answers};
+use super::notes::archive_sentence;
 use super::planted;
 use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, fill, translation};
@@ -23,7 +23,7 @@ use stats::{DifferenceTest, Verdict};
 /// The sections that have something to show.
 pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
     let tr = translation(manifest.design.locale.of_report());
-    let is_answered = has_answers(&manifest.design);
+    let is_answered = manifest.design.has_answers();
     let answered = [
         scores(summary, tr),
         economy(summary, tr),
@@ -75,7 +75,7 @@ pub(super) fn facts(
         (tr.fixtures, design.fixtures.len().to_string()),
         (tr.runs, design.runs.compress.to_string()),
     ];
-    if has_answers(design) {
+    if design.has_answers() {
         facts.push((tr.cells, grouped(judged)));
         facts.push((tr.answered_by, models(&design.answerers)));
         facts.push((tr.judged_by, models(&design.judges)));

@@ -1,7 +1,6 @@
 //! The first sentence of every report, in both languages: what is worst first, on at most two lines.
 
 use super::figures::{score, signed};
-use super::notes::has_answers;
 use super::planted::planted_line;
 use super::styled::wrap_lines;
 use super::translation::{Translation, joined, translation};
@@ -112,7 +111,7 @@ fn plain_sentence(
     manifest: &Manifest,
     tr: &Translation,
 ) -> String {
-    let is_answered = has_answers(&manifest.design);
+    let is_answered = manifest.design.has_answers();
     match result {
         MainResult::Incomplete { judged, failed, expected } => {
             let [judged, failed, expected] = [judged, failed, expected].map(|count| grouped(*count));

@@ -159,11 +159,6 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
     notes.collect()
 }
 
-/// Whether the design has answerers; otherwise only contexts are measured.
-pub(super) fn has_answers(design: &Design) -> bool {
-    !design.answerers.is_empty()
-}
-
 /// Methods whose contexts are identical, and settings that changed nothing.
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     let notes = summary.identical_contexts.iter().map(|found| {
@@ -180,7 +175,7 @@ fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
 
 /// A warning if ceiling and floor are too close together, or if that is not known.
 fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
-    if !has_answers(&manifest.design) {
+    if !manifest.design.has_answers() {
         return None;
     }
     let scale = &summary.scale;
@@ -232,7 +227,7 @@ fn separator(tr: &Translation) -> &'static str {
 /// Properties of the design that affect how scores can be compared.
 pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
-    if has_answers(design) {
+    if design.has_answers() {
         notes.push(
             if design.judge_context {
                 tr.judge_sees
@@ -333,7 +328,7 @@ const FEW_PROBES: usize = 8;
 
 /// A sentence for each kind of input that is missing or too small.
 fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    let is_answered = !manifest.design.answerers.is_empty();
+    let is_answered = manifest.design.has_answers();
     let few_probes = match summary.probes {
         0 => None,
         1 => Some(tr.one_probe.to_owned()),

@@ -7,7 +7,7 @@ use super::comparison_notes::{change_text, unchanged};
 use super::document::{Block, styled};
 use super::figures::{self, columns, count, level, mark, score, share, signed};
 use super::headline::{headline, verdict_of};
-use super::notes::{critical_warnings, has_answers, not_compressed_line, open_book_line};
+use super::notes::{critical_warnings, not_compressed_line, open_book_line};
 use super::planted::planted_line;
 use super::styled::{StyledText, TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, translation};
@@ -130,7 +130,7 @@ fn main_table(
     tr: &Translation,
 ) -> (TextTable, usize) {
     let comparison = summary.comparison.as_ref();
-    let is_answered = has_answers(&manifest.design);
+    let is_answered = manifest.design.has_answers();
     let id = match is_answered {
         true => FigureTableId::Screen,
         false => FigureTableId::Compressions,

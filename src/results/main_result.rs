@@ -47,14 +47,14 @@ fn is_sparse(missing: u64, of: u64) -> bool {
 /// The result of a set in which too many cells are missing; where nothing is answered, contexts.
 fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult> {
     let methods = summary.methods.values();
-    let (judged, failed, expected) = match manifest.design.answerers.is_empty() {
-        false => {
+    let (judged, failed, expected) = match manifest.design.has_answers() {
+        true => {
             let judged: u64 = methods.clone().map(|method| method.cells.judged).sum();
             let failed: u64 = methods.clone().map(|method| method.cells.failed).sum();
             let missing: u64 = methods.map(|method| method.cells.missing).sum();
             (judged, failed, judged + failed + missing)
         }
-        true => {
+        false => {
             let made: u64 = methods
                 .clone()
                 .map(|method| method.compression.contexts)

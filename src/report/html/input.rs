@@ -13,7 +13,6 @@ use crate::probe::Probe;
 use crate::report::details::{details, facts, title};
 use crate::report::document::{Block, Section};
 use crate::report::headline::headline;
-use crate::report::notes::has_answers;
 use crate::report::screen::{Extent, front, sentences};
 use crate::report::translation::{Translation, fill, translation};
 use crate::results::{Design, Manifest, Row, Summary};
@@ -122,7 +121,7 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Sec
         front(&found, summary, manifest, Extent::ALL),
     );
     // Where nothing was asked, the first screen has their table.
-    let is_answered = has_answers(&manifest.design);
+    let is_answered = manifest.design.has_answers();
     let rest = details(summary, manifest).into_iter();
     let rest = rest.filter(|section| is_answered || section.id != "compressions");
     let first = overview.into_iter().chain(failures(manifest, tr));

@@ -18,14 +18,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::comparable::VariantPair;
 use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::results::aggregates::Answers;
 use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{ShareDifference, share_differences};
 use crate::results::result_set::scores::{Grade, equal_range};
-use crate::results::result_set::{ProbePlace, ResultSet};
+use crate::results::result_set::{ProbePlace, ResultSet, VariantRef};
 use crate::results::worst::LossCause;
 use stats;
 use stats::thresholds::{GOOD, MIN_FLIP};
@@ -130,13 +129,12 @@ pub struct ProbeFact {
 /// Two methods that are compared, with the probes that are the same on both sides.
 #[derive(Clone, Copy)]
 pub(crate) struct ComparedVariants<'s> {
-    pub judged: &'s ResultSet,
-    pub baseline: &'s ResultSet,
+    pub judged: VariantRef<'s>,
+    pub baseline: VariantRef<'s>,
     /// The places of these probes: on the judged side, and in the baseline.
     pub probes: &'s BTreeMap<usize, usize>,
     /// Dimensions that are not compared.
     pub excluded: &'s BTreeSet<Dimension>,
-    pub pair: VariantPair<'s>,
 }
 
 /// A cell within a probe: run, answer, judgement, judge.
@@ -155,14 +153,11 @@ struct CommonCells {
 impl<'s> ComparedVariants<'s> {
     /// Sorts the fixtures by what became of them.
     pub(super) fn fixture_changes(&self) -> FixtureChanges {
-        let (judged, baseline) = (
-            by_probe(self.judged, self.pair.a.place),
-            by_probe(self.baseline, self.pair.b.place),
-        );
+        let (judged, baseline) = (by_probe(&self.judged), by_probe(&self.baseline));
         let mut changes = FixtureChanges::default();
         let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
         for (probe, other) in self.probes {
-            let Some(at) = self.judged.probes.get(*probe) else {
+            let Some(at) = self.judged.set.probes.get(*probe) else {
                 continue;
             };
             let common = fixtures.entry(at.fixture).or_default();
@@ -192,7 +187,7 @@ impl<'s> ComparedVariants<'s> {
                 } => &mut changes.asked_again,
                 _ => &mut changes.unchanged,
             };
-            list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
+            list.extend(self.judged.set.fixture_name(fixture).map(str::to_owned));
         }
         changes
     }
@@ -222,10 +217,7 @@ impl<'s> ComparedVariants<'s> {
 
     /// The judged set and the baseline, each with the name of its method.
     pub(crate) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
-        [
-            (self.judged, &self.pair.a.method.name),
-            (self.baseline, &self.pair.b.method.name),
-        ]
+        [self.judged, self.baseline].map(|side| (side.set, side.method.name.as_str()))
     }
 
     /// Overclaims, fabrications and truncated answers on the probes that both sides asked.
@@ -234,12 +226,12 @@ impl<'s> ComparedVariants<'s> {
             self.probes.keys().copied().collect(),
             self.probes.values().copied().collect(),
         );
-        let after = Answers::new(self.judged, self.pair.a.place, &judged);
-        let before = Answers::new(self.baseline, self.pair.b.place, &baseline);
+        let after = Answers::new(self.judged.set, self.judged.place, &judged);
+        let before = Answers::new(self.baseline.set, self.baseline.place, &baseline);
         let fixtures = self.probes.iter().filter_map(|(probe, other)| {
             Some((
-                self.judged.scores.fixture_of(*probe)?,
-                self.baseline.scores.fixture_of(*other)?,
+                self.judged.set.scores.fixture_of(*probe)?,
+                self.baseline.set.scores.fixture_of(*other)?,
             ))
         });
         let fixtures: BTreeMap<usize, usize> = fixtures.collect();
@@ -259,14 +251,8 @@ impl<'s> ComparedVariants<'s> {
     pub(super) fn fallen_probes(&self, fixture: &str) -> (usize, usize) {
         let mut counts = (0, 0);
         for (probe, other) in self.probes {
-            let place = self.judged.scores.fixture_of(*probe);
-            let name = place.and_then(|place| self.judged.fixture_name(place));
-            if name != Some(fixture) {
-                continue;
-            }
-            let after = score(self.judged, self.pair.a.place, *probe, self.excluded);
-            let before = score(self.baseline, self.pair.b.place, *other, self.excluded);
-            let Some((after, before)) = after.zip(before) else {
+            let is_here = self.judged.fixture_of(*probe) == Some(fixture);
+            let Some((after, before)) = self.scores(*probe, *other).filter(|_| is_here) else {
                 continue;
             };
             counts.0 += usize::from(after < before);
@@ -275,19 +261,19 @@ impl<'s> ComparedVariants<'s> {
         counts
     }
 
+    /// The scores of a probe that has one on both sides: now, and in the baseline.
+    fn scores(&self, probe: usize, other: usize) -> Option<(f64, f64)> {
+        let after = score(&self.judged, probe, self.excluded)?;
+        Some((after, score(&self.baseline, other, self.excluded)?))
+    }
+
     fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
-        let after = score(self.judged, self.pair.a.place, probe, self.excluded)?;
-        let before = score(self.baseline, self.pair.b.place, other, self.excluded)?;
+        let (after, before) = self.scores(probe, other)?;
         let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
-        let facts = self
-            .judged
-            .probes
-            .get(probe)
-            .filter(|_| is_flip)?
-            .facts
-            .len();
+        let known = self.judged.set.probes.get(probe).filter(|_| is_flip)?;
+        let facts = known.facts.len();
         Some(Flip {
-            at: self.judged.probe_place(probe)?,
+            at: self.judged.set.probe_place(probe)?,
             before,
             after,
             cause: self.cause(probe, other, facts),
@@ -296,13 +282,11 @@ impl<'s> ComparedVariants<'s> {
 
     /// What lost a probe: the compression, if its contexts no longer have a fact.
     fn cause(&self, probe: usize, other: usize, facts: usize) -> Option<LossCause> {
-        let held = |set, variant, probe, fact| is_mostly_held(set, variant, probe, fact);
         let is_lost = (0..facts).any(|fact| {
-            held(self.judged, self.pair.a.place, probe, fact) == Some(false)
-                && held(self.baseline, self.pair.b.place, other, fact) == Some(true)
+            is_mostly_held(&self.judged, probe, fact) == Some(false)
+                && is_mostly_held(&self.baseline, other, fact) == Some(true)
         });
-        let answers = self.judged.answers(self.pair.a.place);
-        let mut answers = equal_range(answers, |measured| measured.at.probe, probe).iter();
+        let mut answers = self.judged.answers_to(probe).iter();
         let is_made_up = answers.any(|measured| measured.fabricated == Some(true));
         match facts {
             _ if is_lost => Some(LossCause::Compression),
@@ -313,13 +297,13 @@ impl<'s> ComparedVariants<'s> {
     }
 
     fn compare_facts(&self, probe: usize, other: usize, differences: &mut Differences) {
-        let known = self.judged.probes.get(probe);
-        let Some((known, at)) = known.zip(self.judged.probe_place(probe)) else {
+        let known = self.judged.set.probes.get(probe);
+        let Some((known, at)) = known.zip(self.judged.set.probe_place(probe)) else {
             return;
         };
         for (fact, name) in known.facts.iter().enumerate() {
-            let now = is_mostly_held(self.judged, self.pair.a.place, probe, fact);
-            let before = is_mostly_held(self.baseline, self.pair.b.place, other, fact);
+            let now = is_mostly_held(&self.judged, probe, fact);
+            let before = is_mostly_held(&self.baseline, other, fact);
             let list = match (before, now) {
                 (Some(true), Some(false)) => &mut differences.facts_lost,
                 (Some(false), Some(true)) => &mut differences.facts_gained,
@@ -340,9 +324,9 @@ fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
     [answer, judge]
 }
 
-fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {
+fn by_probe<'s>(side: &VariantRef<'s>) -> HashMap<usize, ProbeGrades<'s>> {
     let mut probes: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
-    for grade in set.grades(variant) {
+    for grade in side.grades() {
         probes
             .entry(grade.at.probe)
             .or_default()
@@ -353,33 +337,21 @@ fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> 
 
 /// Whether at least half of the answers to a probe have a fact in their context, or, if the context cannot be read, in
 /// the answer itself.
-fn is_mostly_held(set: &ResultSet, variant: usize, probe: usize, fact: usize) -> Option<bool> {
-    let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
-    let facts = answers
-        .iter()
-        .filter_map(|measured| measured.facts.get(fact));
+fn is_mostly_held(side: &VariantRef<'_>, probe: usize, fact: usize) -> Option<bool> {
+    let answers = side.answers_to(probe).iter();
+    let facts = answers.filter_map(|measured| measured.facts.get(fact));
     let held = facts.map(|fact| f64::from(u8::from(fact.is_present().unwrap_or(fact.answered))));
     stats::mean_of(held).map(|share| share >= 0.5)
 }
 
 /// A probe's score, for display: the mean over its dimensions that are compared of the mean over runs.
-fn score(
-    set: &ResultSet,
-    variant: usize,
-    probe: usize,
-    excluded: &BTreeSet<Dimension>,
-) -> Option<f64> {
+fn score(side: &VariantRef<'_>, probe: usize, excluded: &BTreeSet<Dimension>) -> Option<f64> {
     let compared = Dimension::ALL
         .into_iter()
         .filter(|dimension| !excluded.contains(dimension));
     let means = compared.filter_map(|dimension| {
-        stats::mean_of(
-            set.scores
-                .by_run(variant, probe, dimension)
-                .iter()
-                .flatten()
-                .copied(),
-        )
+        let by_run = side.set.scores.by_run(side.place, probe, dimension);
+        stats::mean_of(by_run.iter().flatten().copied())
     });
     stats::mean_of(means)
 }
@@ -465,13 +437,13 @@ fn lost_of_probe(
     probe: usize,
     other: usize,
 ) -> Vec<LostConstraint> {
-    let known = matched.judged.probes.get(probe);
-    let Some((known, at)) = known.zip(matched.judged.probe_place(probe)) else {
+    let known = matched.judged.set.probes.get(probe);
+    let Some((known, at)) = known.zip(matched.judged.set.probe_place(probe)) else {
         return Vec::new();
     };
     let is_qualified = !matched.excluded.contains(&Dimension::Completeness);
-    let judged = chains(matched.judged, matched.pair.a.place, probe, is_qualified);
-    let baseline = chains(matched.baseline, matched.pair.b.place, other, is_qualified);
+    let judged = chains(&matched.judged, probe, is_qualified);
+    let baseline = chains(&matched.baseline, other, is_qualified);
     let mut losses = Vec::new();
     for (fact, name) in known.facts.iter().enumerate() {
         let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
@@ -548,15 +520,11 @@ impl JudgedChain {
 
 /// The distinct chains of a probe with the tag `constraint`; none of another. `is_qualified` is whether grades in
 /// completeness count.
-fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> Vec<JudgedChain> {
-    let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
+fn chains(side: &VariantRef<'_>, probe: usize, is_qualified: bool) -> Vec<JudgedChain> {
+    let answers = side.answers_to(probe);
     let mut chains: BTreeMap<Option<ActionKey>, JudgedChain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
-        let grades = equal_range(
-            set.grades(variant),
-            |grade| grade.at.cell(),
-            measured.at.cell(),
-        );
+        let grades = equal_range(side.grades(), |grade| grade.at.cell(), measured.at.cell());
         let compression = grades.first().map(|grade| grade.keys[0]);
         let chain = chains.entry(compression).or_default();
         chain.present.push(
@@ -568,7 +536,7 @@ fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> 
         );
         for grade in grades
             .iter()
-            .filter(|grade| grade.at == measured.at && is_by_model(set, grade))
+            .filter(|grade| grade.at == measured.at && is_by_model(side.set, grade))
         {
             let completeness = grade
                 .dimensions

@@ -101,33 +101,17 @@ impl Incomparable {
     }
 }
 
-/// Two variants that are compared.
-#[derive(Clone, Copy)]
-pub(crate) struct VariantPair<'s> {
-    pub a: VariantRef<'s>,
-    pub b: VariantRef<'s>,
-    /// Whether the user named both.
-    pub explicit: bool,
-}
-
-impl VariantPair<'_> {
-    /// Whether the same model answers from both, with the same settings and prompt; false if one of them is unknown.
-    pub(super) fn has_same_answerer(&self) -> bool {
-        self.a
-            .answerer
-            .zip(self.b.answerer)
-            .is_some_and(|(own, other)| own.is_same(other))
-    }
-}
-
-/// Everything that makes two result sets incomparable, unless a comparison may leave it out.
+/// Everything that makes two result sets incomparable, unless a comparison may leave it out. `pairs` are the methods that
+/// must have the same answerer.
 pub(super) fn incompatibilities(
     a: &ResultSet,
     b: &ResultSet,
-    pairs: &[VariantPair<'_>],
+    pairs: &[[VariantRef<'_>; 2]],
 ) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
-    let mut found = if has_answers(a) && has_answers(b) {
+    // If a side has only contexts, contexts are compared.
+    let has_answers = left.has_answers() && right.has_answers();
+    let mut found = if has_answers {
         compare_grading(a, b, pairs)
     } else {
         Vec::new()
@@ -143,11 +127,7 @@ pub(super) fn incompatibilities(
         let what = "the fixtures: none has the same messages on both sides";
         found.push(Incompatibility::new(what));
     }
-    found.extend(
-        both.filter_map(|(own, other)| {
-            compare_fixtures(own, other, has_answers(a) && has_answers(b))
-        }),
-    );
+    found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers)));
     for (own, other) in [(left, right), (right, left)] {
         let lone = own
             .fixtures
@@ -161,15 +141,10 @@ pub(super) fn incompatibilities(
     found
 }
 
-/// Whether anything was answered and graded. If a side has only contexts, contexts are compared.
-fn has_answers(set: &ResultSet) -> bool {
-    !set.design().answerers.is_empty()
-}
-
 fn compare_grading(
     a: &ResultSet,
     b: &ResultSet,
-    pairs: &[VariantPair<'_>],
+    pairs: &[[VariantRef<'_>; 2]],
 ) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let are_same_judges = left.judges.len() == right.judges.len()
@@ -260,14 +235,14 @@ fn probe_identities(info: &FixtureInfo) -> impl Iterator<Item = (u32, &str, Dige
         .map(|probe| (probe.point, probe.id.as_str(), probe.digest))
 }
 
-/// Answerers that differ, unless the user named both methods.
-fn compare_answerers(pairs: &[VariantPair<'_>]) -> BTreeSet<String> {
+/// Answerers that differ.
+fn compare_answerers(pairs: &[[VariantRef<'_>; 2]]) -> BTreeSet<String> {
     let differing = pairs
         .iter()
-        .filter(|pair| !pair.explicit && !pair.has_same_answerer());
+        .filter(|[own, other]| !own.has_same_answerer(other));
     let lines = differing.map(|pair| {
-        let [own, other] = [pair.a, pair.b]
-            .map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
+        let [own, other] =
+            pair.map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
         format!("the answerer ({})", versus(own, other))
     });
     lines.collect()
@@ -290,7 +265,7 @@ fn versus(a: &str, b: &str) -> String {
 }
 
 /// Differences that do not prevent a comparison.
-pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<String> {
+pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2]]) -> Vec<String> {
     let (left, right) = (a.design(), b.design());
     let mut warnings = Vec::new();
     if left.runs != right.runs {
@@ -305,7 +280,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
     let both = judges.chain(
         pairs
             .iter()
-            .filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)),
+            .filter_map(|[own, other]| own.answerer.zip(other.answerer)),
     );
     for (own, other) in both.filter(|(own, other)| own.endpoint != other.endpoint) {
         let text = say!(

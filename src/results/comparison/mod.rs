@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::changes::lost_constraints;
 use self::changes::{Collapse, ComparedVariants, FixtureChanges, collapses};
-use self::comparable::{Incomparable, Incompatibility, VariantPair, incompatibilities, warnings};
+use self::comparable::{Incomparable, Incompatibility, incompatibilities, warnings};
 use self::planted::{planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, CostChanges, MethodComparison};
@@ -69,13 +69,12 @@ pub fn compare(
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> =
         excluded.iter().map(|excluded| excluded.dimension).collect();
-    let rows = pairs.iter().map(|pair| {
+    let rows = pairs.iter().map(|[own, other]| {
         let matched = ComparedVariants {
-            judged: judged.set,
-            baseline: baseline.set,
+            judged: *own,
+            baseline: *other,
             probes: &probes,
             excluded: &left_out,
-            pair: *pair,
         };
         PairRow::new(&matched, find)
     });
@@ -151,7 +150,7 @@ pub fn require_comparable(
 
 /// What a comparison can use of two sides.
 struct MatchedSides<'s> {
-    pairs: Vec<VariantPair<'s>>,
+    pairs: Vec<[VariantRef<'s>; 2]>,
     /// Methods that only one side has.
     unmatched: Vec<String>,
     /// What the comparison leaves out.
@@ -165,7 +164,12 @@ fn match_sides<'s>(
     scope: ComparisonScope,
 ) -> Result<MatchedSides<'s>, Incomparable> {
     let (pairs, unmatched) = pair_variants(judged, baseline)?;
-    let differences = incompatibilities(judged.set, baseline.set, &pairs);
+    // Methods that the user named may have other answerers.
+    let asked = match are_named(judged, baseline) {
+        true => &[],
+        false => pairs.as_slice(),
+    };
+    let differences = incompatibilities(judged.set, baseline.set, asked);
     match differences
         .iter()
         .all(|difference| difference.is_allowed_by(scope))
@@ -185,27 +189,28 @@ fn name(side: &Side<'_>) -> String {
         .map_or_else(|| label.clone(), |method| format!("{label}:{method}"))
 }
 
+/// Whether the user named both methods.
+fn are_named(judged: &Side<'_>, baseline: &Side<'_>) -> bool {
+    judged.method.is_some() && baseline.method.is_some()
+}
+
+/// The pairs of methods, the judged one first, and the names of those that only one side has.
+type PairedVariants<'s> = (Vec<[VariantRef<'s>; 2]>, Vec<String>);
+
 fn pair_variants<'s>(
     judged: &Side<'s>,
     baseline: &Side<'s>,
-) -> Result<(Vec<VariantPair<'s>>, Vec<String>), Incomparable> {
+) -> Result<PairedVariants<'s>, Incomparable> {
     let (left, right) = (chosen(judged)?, chosen(baseline)?);
-    let explicit = judged.method.is_some() && baseline.method.is_some();
+    let explicit = are_named(judged, baseline);
     let mut pairs = Vec::new();
     let mut taken = BTreeSet::new();
     let mut unmatched = Vec::new();
     for a in &left {
         let lone = explicit && left.len() == 1 && right.len() == 1;
-        match right
-            .iter()
-            .find(|b| lone || is_pair(judged, baseline, explicit, a, b))
-        {
+        match right.iter().find(|b| lone || is_pair(explicit, a, b)) {
             Some(b) => {
-                pairs.push(VariantPair {
-                    a: *a,
-                    b: *b,
-                    explicit,
-                });
+                pairs.push([*a, *b]);
                 taken.insert(b.place);
             }
             None => unmatched.push(a.variant.key.clone()),
@@ -248,25 +253,17 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
 
 /// Whether two variants are a pair: they have the same name, unless the user named both, and the same answerer, unless
 /// each method has only one.
-fn is_pair(
-    judged: &Side<'_>,
-    baseline: &Side<'_>,
-    explicit: bool,
-    a: &VariantRef<'_>,
-    b: &VariantRef<'_>,
-) -> bool {
-    let same_answerer = a.variant.answerer == b.variant.answerer
-        || (has_one_answerer(judged.set, a) && has_one_answerer(baseline.set, b));
+fn is_pair(explicit: bool, a: &VariantRef<'_>, b: &VariantRef<'_>) -> bool {
+    let same_answerer =
+        a.variant.answerer == b.variant.answerer || (has_one_answerer(a) && has_one_answerer(b));
     same_answerer && (explicit || a.method.name == b.method.name)
 }
 
 /// Whether the method of a variant has only this answerer.
-fn has_one_answerer(set: &ResultSet, own: &VariantRef<'_>) -> bool {
-    set.variants
-        .iter()
-        .filter(|other| other.method == own.variant.method)
-        .count()
-        == 1
+fn has_one_answerer(own: &VariantRef<'_>) -> bool {
+    let others = own.set.variants.iter();
+    let readers = others.filter(|other| other.method == own.variant.method);
+    readers.count() == 1
 }
 
 /// The probes that are the same on both sides, by their places on either side.
@@ -327,7 +324,7 @@ struct PairRow<'s> {
 impl<'s> PairRow<'s> {
     fn new(matched: &ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
-        let (after, before) = (matched.pair.a, matched.pair.b);
+        let (after, before) = (matched.judged, matched.baseline);
         let (edits, edited_texts) = method_edits(before.method, after.method, find);
         PairRow {
             key: after.variant.key.clone(),
@@ -360,15 +357,14 @@ impl<'s> PairRow<'s> {
 
 /// The fixtures in which the method broke down.
 fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<Collapse> {
-    let pair = &matched.pair;
     let [a, b] = common_selections(matched);
-    let (a, b) = (a.runs(pair.a.place), b.runs(pair.b.place));
+    let (a, b) = (a.runs(matched.judged.place), b.runs(matched.baseline.place));
     let both = by_fixture(matched, fixtures, a.overall(), b.overall());
     let changes = both
         .iter()
         .filter_map(|(_, fixture, a, b)| Some((*fixture, a.cluster_value()? - b.cluster_value()?)));
     collapses(
-        &pair.a.variant.key,
+        &matched.judged.variant.key,
         &changes.collect::<Vec<_>>(),
         |fixture| matched.fallen_probes(fixture),
     )
@@ -379,9 +375,11 @@ fn paired_differences(
     matched: &ComparedVariants<'_>,
     fixtures: &FixtureChanges,
 ) -> MethodDifferences {
-    let (pair, excluded) = (&matched.pair, matched.excluded);
     let [selected_a, selected_b] = common_selections(matched);
-    let (a, b) = (selected_a.runs(pair.a.place), selected_b.runs(pair.b.place));
+    let (a, b) = (
+        selected_a.runs(matched.judged.place),
+        selected_b.runs(matched.baseline.place),
+    );
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
     let probes = tested_or_lost_probes(matched, fixtures);
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
@@ -391,7 +389,7 @@ fn paired_differences(
         let clusters: Vec<_> = tested
             .map(|(at, _, a, b)| (*at, a.clone(), b.clone()))
             .collect();
-        let items = graded_items(matched.judged, fixtures, &selected_a.kept, measured);
+        let items = graded_items(&matched.judged, fixtures, &selected_a.kept, measured);
         let of_overall = &selected_a.overall;
         let dimensions = measured.map_or_else(
             || of_overall.clone(),
@@ -401,7 +399,7 @@ fn paired_differences(
         paired.unchanged = all.len() - clusters.len();
         paired.share_with_lost = missing_share(matched, &probes, &dimensions);
         paired.is_same = fixtures.tested() == 0 && fixtures.compared() > 0;
-        paired.confounded = !pair.has_same_answerer();
+        paired.confounded = !matched.judged.has_same_answerer(&matched.baseline);
         if is_deterministic {
             paired.rerun = Err(NoRerun::Deterministic);
         }
@@ -413,7 +411,7 @@ fn paired_differences(
     );
     let compared = Dimension::ALL
         .into_iter()
-        .filter(|dimension| !excluded.contains(dimension));
+        .filter(|dimension| !matched.excluded.contains(dimension));
     let dimensions = compared.filter_map(|dimension| {
         let both = by_fixture(
             matched,
@@ -433,39 +431,28 @@ fn paired_differences(
 /// For each side, the probes that were judged on both sides, of those that were due on both, with `overall` over the
 /// same dimensions.
 fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
-    let ComparedVariants {
-        judged,
-        baseline,
-        pair,
-        excluded,
-        ..
-    } = *matched;
-    let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
-    let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
+    let (judged, baseline) = (matched.judged, matched.baseline);
+    let (scores_a, scores_b) = (&judged.set.scores, &baseline.set.scores);
+    let (judged_a, judged_b) = (
+        scores_a.judged(judged.place),
+        scores_b.judged(baseline.place),
+    );
     let both = matched
         .probes
         .iter()
         .filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
     let (due_a, due_b): (Subset, Subset) = due_probes(matched).into_iter().unzip();
-    let a = Selection::new(scores_a, kept_a, due_a, excluded);
-    let b = Selection::new(scores_b, kept_b, due_b, excluded).with_overall_of(&a);
+    let a = Selection::new(scores_a, kept_a, due_a, matched.excluded);
+    let b = Selection::new(scores_b, kept_b, due_b, matched.excluded).with_overall_of(&a);
     [a, b]
 }
 
 /// The probes that were due on both sides, by their places on either side. Where a side compressed nothing, there is
 /// nothing to compare, so nothing is missing.
 fn due_probes(matched: &ComparedVariants<'_>) -> Vec<(usize, usize)> {
-    let ComparedVariants {
-        judged,
-        baseline,
-        pair,
-        ..
-    } = *matched;
-    let (apart_a, apart_b) = (
-        judged.probes_apart(pair.a.place),
-        baseline.probes_apart(pair.b.place),
-    );
+    let [apart_a, apart_b] =
+        [matched.judged, matched.baseline].map(|side| side.set.probes_apart(side.place));
     let due = matched
         .probes
         .iter()
@@ -480,9 +467,7 @@ fn tested_or_lost_probes(
 ) -> Vec<(usize, usize)> {
     let mut due = due_probes(matched);
     due.retain(|(probe, _)| {
-        let place = matched.judged.scores.fixture_of(*probe);
-        let name = place.and_then(|place| matched.judged.fixture_name(place));
-        name.is_some_and(|name| {
+        matched.judged.fixture_of(*probe).is_some_and(|name| {
             fixtures.has_part_in_tests(name) || fixtures.is_not_comparable(name)
         })
     });
@@ -496,13 +481,14 @@ fn missing_share(
     probes: &[(usize, usize)],
     dimensions: &BTreeSet<Dimension>,
 ) -> f64 {
-    let (scores_a, scores_b) = (&matched.judged.scores, &matched.baseline.scores);
+    let (judged, baseline) = (matched.judged, matched.baseline);
+    let (scores_a, scores_b) = (&judged.set.scores, &baseline.set.scores);
     let (mut gaps_a, mut gaps_b) = (MissingCounts::default(), MissingCounts::default());
     for (a, b) in probes {
         for dimension in dimensions {
             if scores_a.measures(*a, *dimension) || scores_b.measures(*b, *dimension) {
-                gaps_a += scores_a.gaps(matched.pair.a.place, *a, *dimension);
-                gaps_b += scores_b.gaps(matched.pair.b.place, *b, *dimension);
+                gaps_a += scores_a.gaps(judged.place, *a, *dimension);
+                gaps_b += scores_b.gaps(baseline.place, *b, *dimension);
             }
         }
     }
@@ -514,15 +500,16 @@ fn missing_share(
 
 /// How many probes of the tested fixtures were graded, or were graded on one dimension.
 fn graded_items(
-    set: &ResultSet,
+    judged: &VariantRef<'_>,
     fixtures: &FixtureChanges,
     kept: &Subset,
     measured: Option<Dimension>,
 ) -> usize {
+    let scores = &judged.set.scores;
     let graded = kept
         .iter()
-        .filter(|probe| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension)));
-    let names = graded.filter_map(|probe| set.fixture_name(set.scores.fixture_of(*probe)?));
+        .filter(|probe| measured.is_none_or(|dimension| scores.measures(**probe, dimension)));
+    let names = graded.filter_map(|probe| judged.fixture_of(*probe));
     names
         .filter(|name| fixtures.has_part_in_tests(name))
         .count()
@@ -536,10 +523,10 @@ fn by_fixture<'m>(
     b: impl Iterator<Item = (usize, &'m RunValues)>,
 ) -> Vec<(usize, &'m str, RunValues, RunValues)> {
     let there: BTreeMap<&str, &RunValues> = b
-        .filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs)))
+        .filter_map(|(place, runs)| Some((matched.baseline.set.fixture_name(place)?, runs)))
         .collect();
     let both = a.filter_map(|(place, runs)| {
-        let name = matched.judged.fixture_name(place)?;
+        let name = matched.judged.set.fixture_name(place)?;
         let is_comparable = !fixtures.is_not_comparable(name);
         is_comparable.then_some((place, name, runs.clone(), (*there.get(name)?).clone()))
     });

@@ -12,7 +12,7 @@ use super::changes::ComparedVariants;
 use crate::plan::{Blame, FailedAction};
 use crate::results::aggregates::contexts::{contexts, have_same_points};
 use crate::results::files::design::MethodInfo;
-use crate::results::result_set::{ResultSet, VariantRef};
+use crate::results::result_set::VariantRef;
 use base::say;
 use stats::{FailureCounts, FailureTest};
 
@@ -99,10 +99,7 @@ impl<'s> ChainPairs<'s> {
             .into_iter()
             .map(|name| (name, Default::default()))
             .collect();
-        let (mut own, mut other) = (
-            chains(matched.judged, &matched.pair.a),
-            chains(matched.baseline, &matched.pair.b),
-        );
+        let (mut own, mut other) = (chains(&matched.judged), chains(&matched.baseline));
         for (name, sides) in &mut fixtures {
             *sides = (
                 own.remove(name).unwrap_or_default(),
@@ -165,22 +162,20 @@ impl<'s> ChainPairs<'s> {
 /// The fixtures with probes that both sides asked; where nothing is asked, those with the same points.
 fn common_fixtures<'s>(matched: &ComparedVariants<'s>) -> Vec<&'s str> {
     let (judged, baseline) = (matched.judged, matched.baseline);
-    if matched.pair.a.answerer.is_none() {
+    if judged.answerer.is_none() {
         let names = judged
+            .set
             .design()
             .fixtures
             .iter()
             .map(|fixture| fixture.name.as_str());
         return names
-            .filter(|name| have_same_points(judged, baseline, name))
+            .filter(|name| have_same_points(judged.set, baseline.set, name))
             .collect();
     }
-    let places = matched
-        .probes
-        .keys()
-        .filter_map(|probe| judged.scores.fixture_of(*probe));
-    places
-        .filter_map(|place| judged.fixture_name(place))
+    let probes = matched.probes.keys();
+    probes
+        .filter_map(|probe| judged.fixture_of(*probe))
         .collect()
 }
 
@@ -191,14 +186,10 @@ fn chain_of(method: &MethodInfo, run: u32) -> Option<u32> {
 
 /// The chains of a variant, by fixture. A chain was run if it failed, or if one of its cells was judged; where nothing
 /// is answered, if its context was made.
-fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
+fn chains<'s>(own: &VariantRef<'s>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut fixtures: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    for grade in set.grades(own.place) {
-        if let Some(fixture) = set
-            .scores
-            .fixture_of(grade.at.probe)
-            .and_then(|place| set.fixture_name(place))
-        {
+    for grade in own.grades() {
+        if let Some(fixture) = own.fixture_of(grade.at.probe) {
             fixtures
                 .entry(fixture)
                 .or_default()
@@ -207,7 +198,7 @@ fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Cha
         }
     }
     if own.answerer.is_none() {
-        for context in contexts(set, &own.method.name) {
+        for context in contexts(own.set, &own.method.name) {
             fixtures
                 .entry(&context.fixture)
                 .or_default()
@@ -215,7 +206,8 @@ fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Cha
                 .insert(chain_of(own.method, context.run));
         }
     }
-    for failure in set
+    for failure in own
+        .set
         .manifest
         .failures
         .iter()

@@ -17,7 +17,7 @@ use crate::results::aggregates::scale::ExcludedDimension;
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::{Regraded, Regradings};
 use crate::results::result_set::selection::{OVERALL, Subset};
-use crate::results::result_set::{ProbePlace, ResultSet};
+use crate::results::result_set::{ProbePlace, VariantRef};
 use stats::{self, DifferenceTest, Regrading, Verdict};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
@@ -373,15 +373,14 @@ pub struct CostChanges {
 
 impl CostChanges {
     pub(super) fn from_matched(matched: &ComparedVariants<'_>) -> CostChanges {
-        let own = answered(matched.judged, matched.pair.a.place);
-        let other = answered(matched.baseline, matched.pair.b.place);
+        let [own, other] = [matched.judged, matched.baseline].map(|side| answered(&side));
         let both = matched
             .probes
             .iter()
             .filter(|(a, b)| own.contains(a) && other.contains(b));
         let (judged, baseline): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
-        let after = Answers::new(matched.judged, matched.pair.a.place, &judged);
-        let before = Answers::new(matched.baseline, matched.pair.b.place, &baseline);
+        let after = Answers::new(matched.judged.set, matched.judged.place, &judged);
+        let before = Answers::new(matched.baseline.set, matched.baseline.place, &baseline);
         let [paid, paid_before] = paired_compression_costs(matched.methods());
         let [tokens, tokens_before] =
             stats::paired_sizes([&after.context_sizes(), &before.context_sizes()]);
@@ -403,9 +402,7 @@ impl CostChanges {
 }
 
 /// The probes of a variant that were answered.
-fn answered(set: &ResultSet, variant: usize) -> Subset {
-    set.answers(variant)
-        .iter()
-        .map(|measured| measured.at.probe)
-        .collect()
+fn answered(side: &VariantRef<'_>) -> Subset {
+    let answers = side.set.answers(side.place).iter();
+    answers.map(|measured| measured.at.probe).collect()
 }

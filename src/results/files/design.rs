@@ -249,6 +249,11 @@ impl Design {
             .chain(&self.answerers)
     }
 
+    /// Whether it has answerers; otherwise only contexts are made.
+    pub fn has_answers(&self) -> bool {
+        !self.answerers.is_empty()
+    }
+
     /// Whether the built-in rules stood in for a model anywhere.
     pub fn is_lexical(&self) -> bool {
         let planted = self.planted.iter();
@@ -260,7 +265,7 @@ impl Design {
 
     /// Whether no built-in rules stood in for a model that compresses or answers.
     pub fn is_answered_by_models(&self) -> bool {
-        !self.answerers.is_empty() && self.compressors_and_answerers().all(|asked| !asked.lexical)
+        self.has_answers() && self.compressors_and_answerers().all(|asked| !asked.lexical)
     }
 
     /// Whether models are asked, and only once each, so that chance between repetitions cannot be seen.

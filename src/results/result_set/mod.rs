@@ -22,15 +22,40 @@ use crate::probe::ProbeType;
 pub(super) mod scores;
 pub(super) mod selection;
 
-/// A variant with its method and answerer in the design.
+/// A variant of a set, with its method and answerer in the design.
 #[derive(Clone, Copy)]
-pub(super) struct VariantRef<'s> {
+pub(crate) struct VariantRef<'s> {
+    pub set: &'s ResultSet,
     /// Place among the variants of the set.
     pub place: usize,
     pub variant: &'s MethodVariant,
     pub method: &'s MethodInfo,
     /// `None` where nothing is answered.
     pub answerer: Option<&'s ModelInfo>,
+}
+
+impl<'s> VariantRef<'s> {
+    /// Its grades, sorted by place.
+    pub(super) fn grades(&self) -> &'s [Grade] {
+        self.set.grades(self.place)
+    }
+
+    /// What was measured of its answers to a probe.
+    pub(super) fn answers_to(&self, probe: usize) -> &'s [MeasuredAnswer] {
+        let answers = self.set.answers(self.place);
+        equal_range(answers, |measured| measured.at.probe, probe)
+    }
+
+    /// The name of the fixture of a probe.
+    pub(super) fn fixture_of(&self, probe: usize) -> Option<&'s str> {
+        self.set.fixture_name(self.set.scores.fixture_of(probe)?)
+    }
+
+    /// Whether the same model answers from both, with the same settings and prompt; false if one of them is unknown.
+    pub(super) fn has_same_answerer(&self, other: &VariantRef<'_>) -> bool {
+        let both = self.answerer.zip(other.answerer);
+        both.is_some_and(|(own, other)| own.is_same(other))
+    }
 }
 
 /// A probe where it was asked.
@@ -341,6 +366,7 @@ impl ResultSet {
             .enumerate()
             .filter_map(|(place, variant)| {
                 Some(VariantRef {
+                    set: self,
                     place,
                     variant,
                     method: self.method(place)?,
