@@ -1,11 +1,11 @@
 //! Results for other programs: the graded cells as CSV, a line for each cell, with the same names as in `cells.jsonl`; and
 //! JUnit XML, a test for each method and dimension, for CI systems that show tests.
 //!
-//! A regression by the rules of the gate is a failure, also one of a constraint, which has a test only then. Missing cells
-//! are an error of `overall`, and a dimension that was not measured is skipped. Without a baseline no test fails, because
-//! no rule says which score is too low.
+//! A regression by the rules of the gate is a failure; one that is of no score, as that of a constraint or of a method that
+//! is gone, has a test only then. Missing cells are an error of `overall`, and a dimension that was not measured is
+//! skipped. Without a baseline no test fails, because no rule says which score is too low.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
@@ -178,68 +178,35 @@ impl TestResult {
     }
 }
 
-/// The tests with their elements.
+/// The tests with their elements: the scores of each method, then what else regressed.
 fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
+    let mut reasons: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for found in worse {
+        let method = found.method.as_deref().unwrap_or("all methods");
+        let of_test = reasons.entry((method, &found.what)).or_default();
+        of_test.push(found.why.clone());
+    }
     let mut tests = Vec::new();
     for (method, measured) in &summary.methods {
-        let overall = overall_result(measured, why(worse, Some(method), OVERALL));
+        let why = reasons.remove(&(method.as_str(), OVERALL));
+        let overall = overall_result(measured, why.unwrap_or_default());
         tests.push(element(method, OVERALL, overall, &score(&measured.overall)));
-        tests.extend(measured.dimensions.iter().map(|(name, level)| {
+        for (name, level) in &measured.dimensions {
             let result = match level.median {
                 None => TestResult::Skipped,
-                Some(_) => TestResult::of_regressions(why(worse, Some(method), name)),
+                Some(_) => {
+                    let why = reasons.remove(&(method.as_str(), name.as_str()));
+                    TestResult::of_regressions(why.unwrap_or_default())
+                }
             };
-            element(method, name, result, &score(level))
-        }));
+            tests.push(element(method, name, result, &score(level)));
+        }
     }
-    let Some(comparison) = &summary.comparison else {
-        return tests;
-    };
-    let baseline = &comparison.baseline;
-    for (method, compared) in &comparison.methods {
-        let found = compared.reliability.counts;
-        let output = format!(
-            "{} of {} chains failed, {} of {} in {baseline}",
-            found.failed, found.chains, found.baseline_failed, found.baseline_chains,
-        );
-        let result = TestResult::of_regressions(why(worse, Some(method), RELIABILITY));
-        tests.push(element(method, RELIABILITY, result, &output));
-        tests.extend(other_failures(method, worse));
-    }
-    if comparison.primary.is_some() {
-        let output = format!("mean of {} methods against {baseline}", comparison.tested);
-        let result = TestResult::of_regressions(why(worse, None, OVERALL));
-        tests.push(element("all methods", OVERALL, result, &output));
-    }
+    let others = reasons.into_iter();
+    tests.extend(
+        others.map(|((method, what), why)| element(method, what, TestResult::Failure(why), "")),
+    );
     tests
-}
-
-/// The regressions of a method that are neither of a score nor of its failures, as that of a constraint.
-fn other_failures(method: &str, worse: &[Regression]) -> Vec<(TestResult, String)> {
-    let has_test = |what: &str| {
-        let mut dimensions = Dimension::ALL.iter().map(|dimension| dimension.name());
-        [OVERALL, RELIABILITY].contains(&what) || dimensions.any(|name| name == what)
-    };
-    let own = worse
-        .iter()
-        .filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
-    let names: BTreeSet<&str> = own.map(|found| found.what.as_str()).collect();
-    let tests = names.into_iter().map(|name| {
-        let result = TestResult::of_regressions(why(worse, Some(method), name));
-        element(method, name, result, "")
-    });
-    tests.collect()
-}
-
-/// The name that the gate has for the failures of a method.
-const RELIABILITY: &str = "reliability";
-
-/// The reasons of the gate why this test regressed; a `method` of `None` stands for the mean over methods.
-fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
-    let found = worse
-        .iter()
-        .filter(|regression| regression.method.as_deref() == method && regression.what == what);
-    found.map(|regression| regression.why.clone()).collect()
 }
 
 /// The result of `overall`: a failure if there is a regression, else an error if cells are missing.

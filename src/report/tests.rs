@@ -466,8 +466,15 @@ fn a_lost_constraint_fails_a_junit_test_of_its_own() {
         "{xml}"
     );
     assert!(xml.contains("failures=\"1\""), "{xml}");
-    let (_, summary) = comparison_of(&kept, &kept, |_| ());
+    let (_, mut summary) = comparison_of(&kept, &kept, |_| ());
     assert!(!junit(&summary, 1.0).contains("constraint"));
+    let comparison = summary.comparison.as_mut().unwrap();
+    comparison.absent.push("gone".to_owned());
+    let xml = junit(&summary, 1.0);
+    assert!(
+        xml.contains("<testcase classname=\"gone\" name=\"absent\">\n      <failure "),
+        "the gate fails, too: {xml}"
+    );
 }
 
 #[test]

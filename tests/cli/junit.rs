@@ -35,7 +35,7 @@ fn junit_files_have_a_test_for_each_method_and_dimension() {
     assert!(
         project
             .read("compared.xml")
-            .contains("<testcase classname=\"anchored\" name=\"reliability\">")
+            .contains("<testcase classname=\"anchored\" name=\"accuracy\">")
     );
     // A method without a grade is an error, not a score of zero.
     project.edit(
