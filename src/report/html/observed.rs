@@ -113,10 +113,12 @@ fn section(case: &ObservedCompaction) -> Option<Section> {
         let lines = one
             .lines
             .map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行"));
-        let summary = case.summary.as_deref();
-        let named = summary.map(|summary| naming(names_file(summary, &one.path)));
-        let (lines, named) = (lines.unwrap_or_default(), named.unwrap_or_default());
-        format!("{}{lines}{}{named}", one.path, in_turn(one.turn))
+        format!(
+            "{}{}{}",
+            one.path,
+            lines.unwrap_or_default(),
+            in_turn(one.turn)
+        )
     });
     let failed = case.repeated.iter();
     let failed = failed.map(|one| format!("{}: {}{}", one.command, one.error, in_turn(one.turn)));
@@ -146,59 +148,4 @@ fn section(case: &ObservedCompaction) -> Option<Section> {
 
 fn in_turn(turn: usize) -> String {
     say!(" (turn {turn})", "（第 {turn} 轮）")
-}
-
-/// Whether the summary names a file, in words.
-fn naming(is_named: bool) -> String {
-    match is_named {
-        true => format!(" ✓ {}", localized("named in the summary", "摘要中提到")),
-        false => format!(
-            " × {}",
-            localized("not named in the summary", "摘要中未提到")
-        ),
-    }
-}
-
-/// Whether a text names a file, by its path or by the last part of it.
-fn names_file(text: &str, path: &str) -> bool {
-    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    has_word(text, path) || has_word(text, name)
-}
-
-/// Whether a text has `word`, and not only as a part of a longer name.
-fn has_word(text: &str, word: &str) -> bool {
-    let mut all = text.match_indices(word);
-    all.any(|(from, found)| {
-        let (before, after) = text.split_at(from);
-        let follows = after.strip_prefix(found).unwrap_or_default();
-        let follows = follows.strip_prefix('.').unwrap_or(follows);
-        !word.is_empty()
-            && !before.ends_with(is_part_of_name)
-            && !follows.starts_with(is_part_of_name)
-    })
-}
-
-fn is_part_of_name(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names_file;
-
-    #[test]
-    fn a_summary_names_a_file_by_its_path_or_its_last_part() {
-        let named = |text: &str| names_file(text, "src/net/retry.rs");
-        assert!(
-            named("changed src/net/retry.rs.")
-                && named("`retry.rs` waits longer")
-                && named("see net/retry.rs")
-        );
-        assert!(
-            !named("the retry waits")
-                && !named("my_retry.rs")
-                && !named("retry.rs.bak")
-                && !named("")
-        );
-    }
 }
