@@ -26,7 +26,7 @@ mod worst;
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
 pub use aggregates::CellCounts;
-pub use aggregates::planted::{PlantedControl, PlantedSummary};
+pub use aggregates::planted::{PlantedComparison, PlantedControl, PlantedSummary, PlantedTest};
 pub use aggregates::ranking::{RankedMethod, Ranking};
 pub use aggregates::scale::NarrowScaleCause;
 pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NotCompressed};
@@ -41,13 +41,11 @@ pub use comparison::gate::{
     Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
     unconfirmed_losses, underpowered_methods,
 };
-pub use comparison::planted::{PlantedComparison, PlantedTest};
 pub use comparison::reliability::Reliability;
 pub use comparison::values::{Comparison, DriftCheck, MethodChange, MethodComparison};
 pub use comparison::values::{CostChange, CostChanges};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
-pub use files::FolderError;
 pub use files::design::{
     Design, FixtureInfo, MethodInfo, MethodVariant, ModelInfo, ProbeInfo, RubricInfo,
 };
@@ -57,7 +55,6 @@ pub use files::find::{
     newest, open_results, open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{ResultsFolder, names};
-pub use files::label::Label;
 pub use files::label_folders::{LabelWriter, part_folders};
 pub use files::lines::{FEW, LinesFile, Rows};
 pub use files::manifest::{AnswerScores, Regraded, Regradings};
@@ -67,6 +64,7 @@ pub use files::manifest::{
 pub use files::row::ContextRow;
 pub use files::row::PlantedRow;
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep};
+pub use files::{FolderError, Label};
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{
     EditNote, QuestionChange, changes_without_verdict, edit_note, first_questions, main_result,

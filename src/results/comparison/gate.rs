@@ -1,9 +1,9 @@
 //! The gate: what got worse, with a line for each regression.
 
 use super::changes::{LostConstraint, ProbeFact};
-use super::planted::{PlantedComparison, PlantedTest};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
+use crate::results::aggregates::planted::{PlantedComparison, PlantedTest};
 use crate::results::result_set::ProbePlace;
 use crate::results::result_set::selection::OVERALL;
 use base::locale::localized;

@@ -4,7 +4,6 @@
 pub(super) mod changes;
 pub(super) mod comparable;
 pub(super) mod gate;
-pub(super) mod planted;
 pub(super) mod reliability;
 pub(super) mod values;
 
@@ -22,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::changes::lost_constraints;
 use self::changes::{Collapse, ComparedVariants, FixtureChanges, collapses};
 use self::comparable::{Incomparable, Incompatibility, incompatibilities, warnings};
-use self::planted::{planted_comparison, test_family};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, CostChanges, MethodComparison};
 use super::Ordered;
+use super::aggregates::planted::{planted_comparison, test_family};
 use super::aggregates::scale::excluded_of;
 use super::files::design::Design;
 use super::files::edits::{FindTextEdit, method_edits, pipeline_edits};

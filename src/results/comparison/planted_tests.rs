@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::planted::{PlantedComparison, of_pairs, test_family};
 use crate::action::{ActionKey, Digest};
 use crate::planted::fakes::session;
 use crate::planted::{Kind, PlantedSet, Session, State, Variant, grade_next, grade_states, plant};
-use crate::results::aggregates::planted::{PlantedControl, PlantedSummary};
+use crate::results::aggregates::planted::{
+    PlantedComparison, PlantedControl, PlantedSummary, of_pairs, test_family,
+};
 use crate::results::files::row::PlantedRow;
 use base::random::Random;
 use sessions::transcript::{Message, render};

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::changes::{Collapse, ComparedVariants, Differences, FixtureChanges, LostConstraint};
-use super::planted::PlantedComparison;
 use super::reliability::Reliability;
 use crate::results::Ordered;
 use crate::results::aggregates::Answers;
 use crate::results::aggregates::contexts::paired_compression_costs;
+use crate::results::aggregates::planted::PlantedComparison;
 use crate::results::aggregates::scale::ExcludedDimension;
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::{Regraded, Regradings};

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::FolderError;
 use super::folder::{ResultsFolder, list_entries, names};
-use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, REPLACED, remove_folder};
 use super::manifest::{Manifest, Outcome};
+use super::{FolderError, Label};
 use crate::action::Stage;
 use crate::entries::Refresh;
 use base::clock::moment;

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::FolderError;
-use super::label::Label;
 use super::lines::{FEW, LinesFile, Rows};
 use super::manifest::{FORMAT, Manifest, Outcome};
 use super::row::{ContextRow, PlantedRow, Row};
+use super::{FolderError, Label};
 use crate::action::ActionKey;
 use base::files::{self, FileError, StagedFile, is_temporary};
 use base::guarded;

@@ -17,12 +17,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::FolderError;
 use super::design::Design;
 use super::edits::design_conflicts;
 use super::folder::{ResultsFolder, names};
-use super::label::Label;
 use super::manifest::{Manifest, Outcome};
+use super::{FolderError, Label};
 use crate::action::StageName;
 use crate::parts::PartNumber;
 use base::files::{self, FileError, StagedFile, copy_mode, this_command};
