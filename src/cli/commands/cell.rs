@@ -10,14 +10,14 @@ use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, number};
-use crate::cli::project::given_results;
+use crate::cli::project::{folder as directory, given_results};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::plan::FailedAction;
 use crate::report::TextTable;
 use crate::results::{
-    FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row, find_results,
-    incomplete_beside, newest,
+    FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
+    incomplete_beside, newest, open_results,
 };
 use base::locale::localized;
 use base::say;
@@ -48,9 +48,6 @@ pub(crate) struct ShowArgs {
     /// The items planted in it: what was said, what the contexts have, what was replied
     #[arg(long, conflicts_with_all = ["probe", "open"])]
     pub(crate) planted: bool,
-    /// Look into the incomplete results of the label
-    #[arg(long, requires = "label")]
-    pub(crate) partial: bool,
 }
 
 impl ShowArgs {
@@ -124,15 +121,9 @@ pub(crate) fn find_cell(
     command: &str,
     console: &Console,
 ) -> Result<Option<FoundCell>, Failure> {
-    let folder = chosen_results(
-        common,
-        results,
-        args.label.as_deref(),
-        args.partial,
-        console,
-    )?;
+    let folder = chosen_results(common, results, args.label.as_deref(), console)?;
     let manifest = folder.manifest()?;
-    note_partial(&folder, &manifest, console);
+    note_partial(common, &folder, &manifest, console);
     check_names(&manifest, args)?;
     let (mut rows, mut other_book) = (Vec::new(), Vec::new());
     for row in folder.rows()? {
@@ -183,11 +174,10 @@ pub(crate) fn chosen_results(
     common: &Common,
     results: &Path,
     label: Option<&str>,
-    partial: bool,
     console: &Console,
 ) -> Result<ResultsFolder, FolderError> {
     if let Some(label) = label {
-        return find_results(results, &given_results(common, label), partial);
+        return open_results(results, &given_results(common, label));
     }
     let NewestResults { folder, unfinished } = newest(results)?;
     if let Some(last) = unfinished.filter(|last| last.as_str() != folder.label()) {
@@ -201,7 +191,12 @@ pub(crate) fn chosen_results(
 }
 
 /// Says that results are incomplete, or that there are newer ones, which are incomplete.
-pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console: &Console) {
+pub(crate) fn note_partial(
+    common: &Common,
+    folder: &ResultsFolder,
+    manifest: &Manifest,
+    console: &Console,
+) {
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest
@@ -216,9 +211,12 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
             folder.row_count().unwrap_or_default()
         )
     } else if let Some(beside) = incomplete_beside(folder) {
+        let cells = count(beside.row_count().unwrap_or_default(), "judged cell");
+        let path = beside.path();
+        let path = path.strip_prefix(directory(common)).unwrap_or(path);
+        let path = shell_word(&path.display().to_string());
         format!(
-            "a later run of `{label}` is incomplete, with {}; --partial reads it",
-            count(beside.row_count().unwrap_or_default(), "judged cell")
+            "a later run of `{label}` is incomplete, with {cells}; {path} in place of the label names its results"
         )
     } else {
         return;

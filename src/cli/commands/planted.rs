@@ -23,13 +23,7 @@ const AROUND: usize = 120;
 
 pub(super) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let folder = chosen_results(
-        common,
-        &paths.results,
-        args.label.as_deref(),
-        args.partial,
-        console,
-    )?;
+    let folder = chosen_results(common, &paths.results, args.label.as_deref(), console)?;
     let rows = folder
         .planted()
         .map_err(|error| Failure::error(error.to_string()))?;

@@ -29,9 +29,6 @@ pub(crate) struct ReportArgs {
     /// Print published scores of other methods, which were not measured here
     #[arg(long, exclusive = true)]
     pub(crate) reference: bool,
-    /// Report the incomplete results of the label
-    #[arg(long, requires = "label", conflicts_with = "open")]
-    pub(crate) partial: bool,
     /// Print the graded cells as CSV; rewrite no file
     #[arg(long)]
     pub(crate) csv: bool,
@@ -57,19 +54,13 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         ..open_request(common)?
     };
     let pipeline = read_project(&request)?.pipeline;
-    let folder = chosen_results(
-        common,
-        &pipeline.results,
-        args.label.as_deref(),
-        args.partial,
-        console,
-    )?;
+    let folder = chosen_results(common, &pipeline.results, args.label.as_deref(), console)?;
     if args.csv {
         return print_csv(&folder, console);
     }
     let _files = lock_reports(&folder)?;
     let set = ResultSet::read(&folder)?;
-    note_partial(&folder, &set.manifest, console);
+    note_partial(common, &folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
     let (compared, refused) = match compared_to_baseline(&pipeline, &set, &snapshot) {
         Ok(compared) => (compared.map(|found| found.comparison), None),
@@ -100,7 +91,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
 
 fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let folder = chosen_results(common, &paths.results, label, false, console)?;
+    let folder = chosen_results(common, &paths.results, label, console)?;
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();

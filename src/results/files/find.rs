@@ -53,31 +53,6 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
     })
 }
 
-/// Finds the results of a label. With `partial`, finds the incomplete set of the label, which may be its only set.
-///
-/// # Errors
-/// As [`open_results`]; with `partial` also a label whose results are complete.
-pub fn find_results(
-    results: &Path,
-    label: &str,
-    partial: bool,
-) -> Result<ResultsFolder, FolderError> {
-    let folder = open_results(results, label)?;
-    if !partial {
-        return Ok(folder);
-    }
-    match incomplete_beside(&folder) {
-        Some(beside) => Ok(beside),
-        None if folder.manifest()?.outcome == Outcome::Complete => {
-            Err(FolderError::Unusable(format!(
-                "the results `{}` are complete, and there is no incomplete set beside them",
-                folder.label()
-            )))
-        }
-        None => Ok(folder),
-    }
-}
-
 /// The refresh of these stages that the last run with one began, under any label, if that run was stopped before it was
 /// done; with its label.
 pub fn unfinished_refresh(results: &Path, stages: &BTreeSet<Stage>) -> Option<(Label, Refresh)> {

@@ -28,7 +28,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let sheet = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
-    let folder = chosen_results(common, &results, label, false, console)?;
+    let folder = chosen_results(common, &results, label, console)?;
     let set = ResultSet::read(&folder)?;
     let compared = compare_judges(&sheet, &set, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?
@@ -68,7 +68,7 @@ pub(super) fn write_sheet(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
-    let folder = chosen_results(common, &results, label, false, console)?;
+    let folder = chosen_results(common, &results, label, console)?;
     let manifest = folder.manifest()?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?)
         .map_err(|error| Failure::error(chain(&error)))?;
