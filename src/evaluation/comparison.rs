@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use indexmap::IndexSet;
 
-use super::error::EvaluationError;
+use super::event::EvaluationError;
 use super::publish::{banks, page_contexts, sessions};
 use super::request::Baseline;
 use crate::action::{ActionKey, CellCoordinate, Digest};

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::error::EvaluationError;
-use super::event::{Event, Listening, ProgressSnapshot};
+use super::event::{EvaluationError, Event, Listening, ProgressSnapshot};
 use super::project::{runtime, stage_models};
 use super::rows::{Recorder, RowMaker};
 use crate::action::StageName;

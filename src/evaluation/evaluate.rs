@@ -6,15 +6,14 @@
 //! the last reply may exceed the limit. Otherwise the run is refused, and the error has the smallest limit that works.
 
 use std::cell::Cell;
-use std::path::Path;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::comparison::{check_baseline, compared_to_baseline, scope};
 use super::engine::{EngineOptions, run_matrix};
-use super::error::EvaluationError;
-use super::event::{Ended, EvaluationOutcome, Event, Listening, RunTotals};
+use super::event::{Ended, EvaluationError, EvaluationOutcome, Event, Listening, RunTotals};
 use super::project::{
     add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
     remote_of_run, report_notices, require_selftest, stage_models,
@@ -23,10 +22,11 @@ use super::publish::publish;
 use super::regrade::{Regrader, check_reading};
 use super::request::{PartOfRun, Request};
 use super::rows::Recorder;
+use crate::action::{ActionKey, CellCoordinate};
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
-use crate::plan::{Assumptions, Preparer, forecast, reachable};
+use crate::plan::{Assumptions, Forecast, PrepareError, Preparer, forecast, reachable};
 use crate::results::{
     Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
     unfinished_refresh,
@@ -35,7 +35,7 @@ use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
 use base::units::{Tokens, Usd, money};
 use lexical::claims::language_of;
 use models::{Lane, ModelRef, ModelUse, Prices, longest_reply};
-use store::cache::{Layered, Store};
+use store::cache::{Layered, Lookup, Store};
 use store::remote::{Exchanged, SharedCache};
 
 /// Does an evaluation: opens the project, runs what is stale, and publishes the results. `listener` receives each step
@@ -168,12 +168,7 @@ impl Prepared {
             warnings: &warnings,
         });
         let mut limits = request.limits;
-        require_prices(
-            &limits,
-            stage_models(&pipeline),
-            &Prices::new(pipeline.prices.clone()),
-            &pipeline.file,
-        )?;
+        require_prices(&limits, stage_models(&pipeline), &pipeline)?;
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
@@ -474,16 +469,16 @@ fn now() -> String {
     base::clock::now().to_string()
 }
 
-/// Refuses a cost limit if the price of a model is unknown. `file` is the pipeline, which declares prices.
+/// Refuses a cost limit if the price of a model is unknown.
 ///
 /// # Errors
 /// The first model without a price.
 pub fn require_prices<'m>(
     limits: &BudgetLimits,
     models: impl Iterator<Item = &'m ModelUse>,
-    prices: &Prices,
-    file: &Path,
+    pipeline: &Pipeline,
 ) -> Result<(), EvaluationError> {
+    let prices = Prices::new(pipeline.prices.clone());
     let mut asked = models.filter(|model| model.is_asked());
     let unknown = asked.find(|model| prices.price(&model.reference, Tokens(0)).is_none());
     match unknown.filter(|_| limits.usd.is_some()) {
@@ -494,7 +489,7 @@ pub fn require_prices<'m>(
                 format!("--max-cost needs known prices, and the price of `{model}` is unknown");
             let help = format!(
                 "declare it in {}: [prices.\"{model}\"] with input and output in USD per million tokens",
-                file.display()
+                pipeline.file.display()
             );
             Err(Problem::error(message).help(help).into())
         }
@@ -521,16 +516,8 @@ pub(super) fn check_cost_limit(
     let Some(reply) = dearest_reply(pipeline, &prices).filter(|reply| reply.usd.0 > limit.0) else {
         return Ok(());
     };
-    let matrix = Matrix::new(pipeline);
-    let journal = Journal::read(store)?;
-    let (refresh, submitted) = (journal.refresh(options.run.refresh.clone()), journal.held());
-    let assumptions = Assumptions {
-        refresh: &refresh,
-        prices: &prices,
-        submitted: &submitted,
-        explained: None,
-    };
-    let expected = forecast(Preparer::new(pipeline, &matrix), store, assumptions).ok();
+    let (journal, refresh) = (Journal::read(store)?, options.run.refresh.clone());
+    let expected = forecast_run(pipeline, store, &journal, refresh, None).ok();
     let expected = expected.and_then(|found| found.estimate.usd);
     match expected {
         Some(expected) if expected.0 <= limit.0 => {
@@ -539,6 +526,27 @@ pub(super) fn check_cost_limit(
         }
         expected => Err(cost_limit_problem(limit, share, &reply, expected).into()),
     }
+}
+
+/// What a run would do with what `lookup` has. Reasons are wanted if `explained` has the actions to compare with.
+///
+/// # Errors
+/// An action cannot be prepared.
+pub fn forecast_run<L: Lookup>(
+    pipeline: &Pipeline,
+    lookup: &L,
+    journal: &Journal,
+    refresh: Refresh,
+    explained: Option<&HashMap<CellCoordinate, ActionKey>>,
+) -> Result<Forecast, PrepareError> {
+    let matrix = Matrix::new(pipeline);
+    let assumptions = Assumptions {
+        refresh: &journal.refresh(refresh),
+        prices: &Prices::new(pipeline.prices.clone()),
+        submitted: &journal.held(),
+        explained,
+    };
+    forecast(Preparer::new(pipeline, &matrix), lookup, assumptions)
 }
 
 /// What a limit is too small for, the smallest one that works, and what lowers the cost of one reply.

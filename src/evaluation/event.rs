@@ -1,16 +1,17 @@
-//! What an evaluation reports while it runs, what its events add up to, and how it ended. Progress, messages and the
+//! What an evaluation reports while it runs, what its events add up to, and how it ended, or why it could not be done. Progress, messages and the
 //! manifest read these totals; nothing else counts events.
 
 use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::EvaluationError;
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::{MatrixCounts, Pipeline, Problems};
-use crate::plan::FailedAction;
-use crate::results::{Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused};
-use crate::scheduler::{self, BudgetLimits, RunEvent, RunOutcome, Spent, StopRequest};
+use crate::pipeline::{MatrixCounts, OpenError, Pipeline, Problem, Problems};
+use crate::plan::{FailedAction, PrepareError};
+use crate::results::{
+    FolderError, Incomparable, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused,
+};
+use crate::scheduler::{self, BudgetLimits, RunError, RunEvent, RunOutcome, Spent, StopRequest};
 use base::files::FileError;
 use base::units::{Usage, Usd};
 use models::ProviderStatus;
@@ -349,6 +350,55 @@ impl Ended {
             Outcome::Broken if is_whole => Outcome::Complete,
             Outcome::Broken => Outcome::Incomplete,
             ending => ending,
+        }
+    }
+}
+
+/// Why an evaluation could not be done. Everything that was paid for is in the cache.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluationError {
+    /// The project has faults, the selection is empty, or what is asked for cannot be done with them.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// An action cannot be prepared.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Two result sets do not measure the same.
+    #[error(transparent)]
+    Incomparable(#[from] Incomparable),
+    /// A run would measure something else than its baseline did.
+    #[error(transparent)]
+    OtherBaseline(Incomparable),
+    /// The runtime cannot be started.
+    #[error("could not start a thread: {_0}")]
+    Runtime(std::io::Error),
+}
+
+impl From<Problems> for EvaluationError {
+    fn from(problems: Problems) -> EvaluationError {
+        EvaluationError::Open(OpenError::Problems(problems))
+    }
+}
+
+impl From<Problem> for EvaluationError {
+    fn from(problem: Problem) -> EvaluationError {
+        Problems(vec![problem]).into()
+    }
+}
+
+impl From<RunError> for EvaluationError {
+    fn from(error: RunError) -> EvaluationError {
+        match error {
+            RunError::Cache(error) => error.into(),
+            RunError::File(error) => error.into(),
         }
     }
 }

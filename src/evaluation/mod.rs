@@ -8,7 +8,6 @@
 
 mod comparison;
 mod engine;
-mod error;
 mod evaluate;
 mod event;
 mod project;
@@ -23,9 +22,10 @@ pub use comparison::{
 };
 pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, with_engine};
-pub use error::EvaluationError;
-pub use evaluate::{evaluate, require_prices};
-pub use event::{Ended, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals};
+pub use evaluate::{evaluate, forecast_run, require_prices};
+pub use event::{
+    Ended, EvaluationError, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals,
+};
 pub use project::{
     connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,
     require_keys, runtime, stage_models, variable,

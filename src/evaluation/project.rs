@@ -9,8 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tokio::runtime::Runtime;
 
-use super::error::EvaluationError;
-use super::event::Listening;
+use super::event::{EvaluationError, Listening};
 use crate::entries::{BodyFormat, EntryRecord, key_of};
 use crate::parts::PartNumber;
 use crate::pipeline::{

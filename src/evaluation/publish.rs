@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::error::EvaluationError;
+use super::event::EvaluationError;
 use crate::action::ActionKey;
 use crate::entries::EntryRecord;
 use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx};

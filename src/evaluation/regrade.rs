@@ -18,8 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::Compared;
 use super::engine::{EngineOptions, with_engine};
-use super::error::EvaluationError;
-use super::event::Listening;
+use super::event::{EvaluationError, Listening};
 use super::publish::{compress_cell, recorded_context};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};

@@ -1,12 +1,12 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::cache::snapshot;
-use crate::action::{ActionKey, CellCoordinate, Stage, StageName};
+use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, left, right, short};
@@ -16,19 +16,18 @@ use crate::cli::project::{
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
-use crate::evaluation::{Baseline, PartOfRun, baseline_actions, check_baseline};
-use crate::parts::PartNumber;
-use crate::pipeline::{ExternalAccess, Matrix, MatrixSelection, OpenRequest, Pipeline};
-use crate::plan::{
-    Assumptions, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, forecast, reachable,
+use crate::evaluation::{
+    Baseline, EvaluationError, PartOfRun, baseline_actions, check_baseline, forecast_run,
 };
+use crate::parts::PartNumber;
+use crate::pipeline::{ExternalAccess, MatrixSelection, OpenRequest, Pipeline};
+use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
 use crate::results::{Design, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
 
-use models::Prices;
 use stats::{DifferenceVariances, SampleSizes, regraded_answers};
-use store::cache::{Layered, Lookup};
+use store::cache::{CacheSnapshot, Layered, Lookup};
 use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
@@ -290,12 +289,19 @@ fn plan_project(
         Some(baseline) => baseline_actions(&pipeline, baseline)?,
         None => HashMap::new(),
     };
+    let snapshot = snapshot(&pipeline.cache, console)?;
+    let refreshed = select.refresh.iter().copied().collect();
     let planned = Planned {
         pipeline: &pipeline,
-        refreshed: select.refresh.iter().copied().collect(),
+        journal: Journal::read(&snapshot)?,
+        // The refresh that a run with these arguments would do.
+        refresh: match unfinished_refresh(&pipeline.results, &refreshed) {
+            Some((_, refresh)) => refresh,
+            None => Refresh::new(refreshed),
+        },
         explained,
     };
-    let forecast = planned.forecast(part.as_ref(), remote.as_ref(), console)?;
+    let forecast = planned.forecast(&snapshot, part.as_ref(), remote.as_ref())?;
     if let Some(remote) = &remote {
         remote
             .take_warnings()
@@ -345,30 +351,30 @@ fn needs_only_common(
 /// What a forecast is made of, besides the cache.
 struct Planned<'a> {
     pipeline: &'a Pipeline,
-    refreshed: BTreeSet<Stage>,
+    journal: Journal,
+    refresh: Refresh,
     /// The actions of the baseline.
     explained: HashMap<CellCoordinate, ActionKey>,
 }
 
 impl Planned<'_> {
-    /// The forecast from the cache of the project; a part looks into its own first.
+    /// The forecast from a cache; a part looks into that of the project, too.
     fn forecast(
         &self,
+        snapshot: &CacheSnapshot,
         part: Option<&PartOfRun>,
         remote: Option<&RemoteEntries>,
-        console: &Console,
     ) -> Result<Forecast, Failure> {
-        let snapshot = snapshot(&self.pipeline.cache, console)?;
         let Some(part) = part else {
-            return self.forecast_with(&snapshot, remote, &Journal::read(&snapshot)?);
+            return self.forecast_with(snapshot, remote);
         };
         let known = open_snapshot(part.project_cache())?;
         let lookup = Layered {
-            upper: &snapshot,
+            upper: snapshot,
             lower: &known,
             missed: None,
         };
-        self.forecast_with(&lookup, remote, &Journal::default())
+        self.forecast_with(&lookup, remote)
     }
 
     /// The forecast from a cache, and from the remote where that has none.
@@ -376,36 +382,23 @@ impl Planned<'_> {
         &self,
         lookup: &L,
         remote: Option<&RemoteEntries>,
-        journal: &Journal,
     ) -> Result<Forecast, Failure> {
         let Some(remote) = remote else {
-            return self.forecast_from(lookup, journal);
+            return self.forecast_from(lookup);
         };
         let both = remote.below(lookup);
         // What a stage needs is known from what the one before gave.
         while {
-            reachable(self.pipeline, &both).map_err(|error| Failure::input(error.to_string()))?;
+            reachable(self.pipeline, &both).map_err(EvaluationError::from)?;
             remote.get_wanted()
         } {}
-        self.forecast_from(&both, journal)
+        self.forecast_from(&both)
     }
 
-    fn forecast_from<L: Lookup>(&self, lookup: &L, journal: &Journal) -> Result<Forecast, Failure> {
-        // The refresh that a run with these arguments would do.
-        let refresh = match unfinished_refresh(&self.pipeline.results, &self.refreshed) {
-            Some((_, refresh)) => refresh,
-            None => Refresh::new(self.refreshed.clone()),
-        };
-        let matrix = Matrix::new(self.pipeline);
-        let prices = Prices::new(self.pipeline.prices.clone());
-        let assumptions = Assumptions {
-            refresh: &journal.refresh(refresh),
-            prices: &prices,
-            submitted: &journal.held(),
-            explained: Some(&self.explained),
-        };
-        let forecast = forecast(Preparer::new(self.pipeline, &matrix), lookup, assumptions);
-        forecast.map_err(|e| Failure::input(e.to_string()))
+    fn forecast_from<L: Lookup>(&self, lookup: &L) -> Result<Forecast, Failure> {
+        let (refresh, explained) = (self.refresh.clone(), Some(&self.explained));
+        let found = forecast_run(self.pipeline, lookup, &self.journal, refresh, explained);
+        Ok(found.map_err(EvaluationError::from)?)
     }
 }
 

@@ -16,8 +16,9 @@ use crate::cli::format::{count, size, with_fields};
 use crate::cli::project::{open_project, open_request, open_store, print_notices};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::EntryLookup;
-use crate::pipeline::{Pipeline, ProjectPaths};
-use crate::plan::{self, ReachableEntries};
+use crate::evaluation::EvaluationError;
+use crate::pipeline::ProjectPaths;
+use crate::plan::{ReachableEntries, reachable};
 use crate::results::{Outcome, all_sets};
 use base::clock::moment;
 use store::cache::{Lookup, Record, disk_bytes};
@@ -122,7 +123,7 @@ fn choose<L: Lookup>(
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
         let pipeline = open_project(&open_request(common)?, console)?;
-        let reachable = reachable(&pipeline, lookup)?;
+        let reachable = reachable(&pipeline, lookup).map_err(EvaluationError::from)?;
         warn_about_stale(&reachable, console);
         records.retain(|record| !kept.contains(&record.key) && !reachable.contains(record));
     }
@@ -140,11 +141,6 @@ fn sources_of_labels(results: &Path) -> HashSet<Digest> {
         .filter_map(|set| set.manifest().ok())
         .flat_map(|manifest| manifest.files.into_values())
         .collect()
-}
-
-/// Walks the pipeline over the cache, as a run would.
-fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<ReachableEntries, Failure> {
-    plan::reachable(pipeline, lookup).map_err(|error| Failure::input(chain(&error)))
 }
 
 /// The entries of all result sets, complete or not. A set whose run was killed does not know all of its entries: those

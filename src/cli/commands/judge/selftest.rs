@@ -24,7 +24,6 @@ use crate::pipeline::{OpenRequest, Overrides, Pipeline};
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
-use models::Prices;
 use store::cache::Store;
 
 /// Missed cases that are named in a line; JSON has all.
@@ -288,15 +287,10 @@ pub(super) fn ask_judges(
         let hint = "add a [[judge]] table to the pipeline";
         return Err(Failure::input("the project has no judge").hinted(hint));
     }
-    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
-    let prices = Prices::new(pipeline.prices.clone());
+    let models = pipeline.judges.iter().map(|judge| &judge.model);
+    require_keys(models.clone())?;
     let allowance = limits_of(budget)?;
-    require_prices(
-        &allowance,
-        pipeline.judges.iter().map(|judge| &judge.model),
-        &prices,
-        &pipeline.file,
-    )?;
+    require_prices(&allowance, models, pipeline)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {
         store.text(source.digest, &source.text);

@@ -26,7 +26,6 @@ use crate::pipeline::{
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
-use models::Prices;
 use report::{BankDraft, GenerationReport};
 
 #[derive(Debug, Subcommand)]
@@ -90,12 +89,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
     let limits = limits_of(budget)?;
-    require_prices(
-        &limits,
-        models,
-        &Prices::new(pipeline.prices.clone()),
-        &pipeline.file,
-    )?;
+    require_prices(&limits, models, &pipeline)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(
         crate::action::Digest::hash(generator.template.text()),
