@@ -3,7 +3,6 @@
 
 mod console;
 mod progress;
-mod progress_model;
 
 pub(super) use crate::report::TextStyle;
 pub(super) use console::{Console, LogWriter, own_color};

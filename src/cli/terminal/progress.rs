@@ -1,18 +1,25 @@
-//! Progress: a live bar on a terminal, a plain line now and then elsewhere.
+//! Progress: a live bar on a terminal, a plain line now and then elsewhere; and the state of a run in progress with the text
+//! that describes it: stages, cost, time left, what it waits for. The state is pure: the caller passes the time.
+//!
+//! The rate and the time left that indicatif computes do not fit: cells from the cache count in them as work, so that a
+//! run that begins with many of them seems to be over at once.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::{Console, visible};
-use super::progress_model::ProgressModel;
 use crate::action::StageName;
-use crate::cli::format::cut;
+use crate::cli::format::{cost, count, cut, duration, money, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
 use crate::report::TextStyle;
+use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
+use base::units::Usd;
+use models::{ProviderName, ProviderStatus, WaitReason};
 
 /// The progress display of a run.
 pub(crate) struct Progress {
@@ -145,6 +152,285 @@ impl PlainLines {
         (self.printed, self.held_up, self.stopping) = (now, held_up, stopping);
         Some(model.line())
     }
+}
+
+/// A pause worth a line of its own.
+const LONG_PAUSE: Duration = Duration::from_secs(5);
+/// Before this a pace says nothing.
+const FIRST_PACE: Duration = Duration::from_secs(2);
+
+/// How far a stage is.
+#[derive(Clone, Copy, Debug, Default)]
+struct StageProgress {
+    /// All its cells.
+    total: u64,
+    /// What was done.
+    counts: StageCounts,
+}
+
+impl StageProgress {
+    /// Cells that are finished, with or without an output.
+    fn finished(&self) -> u64 {
+        self.counts.cells
+    }
+
+    /// Cells without an output because one above has none, or because nothing more is to be sent.
+    fn left_out(&self) -> u64 {
+        self.counts.skipped + self.counts.blocked
+    }
+
+    fn open(&self) -> u64 {
+        self.total.saturating_sub(self.finished())
+    }
+}
+
+/// The state of a run in progress.
+#[derive(Debug, Default)]
+struct ProgressModel {
+    stages: BTreeMap<StageName, StageProgress>,
+    /// Estimated total cost, if there is an estimate.
+    expected: Option<Usd>,
+    limits: BudgetLimits,
+    snapshot: ProgressSnapshot,
+    /// When the work was first looked at, and how long it has taken since.
+    began: Option<Instant>,
+    taken: Duration,
+}
+
+impl ProgressModel {
+    fn new(
+        stages: impl IntoIterator<Item = (StageName, u64)>,
+        limits: BudgetLimits,
+    ) -> ProgressModel {
+        let stages = stages.into_iter().filter(|(_, total)| *total > 0);
+        let stages = stages.map(|(stage, total)| {
+            (
+                stage,
+                StageProgress {
+                    total,
+                    ..StageProgress::default()
+                },
+            )
+        });
+        ProgressModel {
+            stages: stages.collect(),
+            limits,
+            ..ProgressModel::default()
+        }
+    }
+
+    /// More cells of a stage turned up.
+    fn add(&mut self, stage: StageName, cells: u64) {
+        self.stages.entry(stage).or_default().total += cells;
+    }
+
+    /// Takes over the totals after an event.
+    fn on_event(&mut self, event: &RunEvent<'_>, totals: &RunTotals) {
+        for (stage, progress) in &mut self.stages {
+            progress.counts = totals.stage(*stage);
+        }
+        match event {
+            RunEvent::AnotherStep { stage } => self.add(*stage, 1),
+            // What was cached so far cost nothing, so this is for the whole run.
+            RunEvent::Estimated(estimate) => self.expected = estimate.usd,
+            _ => {}
+        }
+    }
+
+    /// Stores a snapshot.
+    fn update(&mut self, snapshot: ProgressSnapshot, now: Instant) {
+        self.snapshot = snapshot;
+        self.taken = now - *self.began.get_or_insert(now);
+    }
+
+    /// Cells finished by work, not by the cache.
+    fn worked(&self) -> u64 {
+        let stages = self.stages.values();
+        stages
+            .map(|progress| progress.finished() - progress.counts.cached)
+            .sum()
+    }
+
+    fn to_do(&self) -> u64 {
+        self.stages.values().map(StageProgress::open).sum()
+    }
+
+    /// Tokens, money and time as text.
+    fn pace_words(&self) -> String {
+        let mut parts = Vec::new();
+        let spent = &self.snapshot.spent;
+        if let Some(usage) = spent.usage {
+            let [input, output] = [usage.input, usage.output].map(short_tokens);
+            parts.push(format!("{input} tokens in, {output} out"));
+            parts.push(self.money_words());
+        }
+        parts.extend(
+            self.seconds_left()
+                .filter(|_| !self.is_held_up() && self.snapshot.stop == StopRequest::No)
+                .map(|seconds| format!("{} left", duration(seconds))),
+        );
+        parts.join(" · ")
+    }
+
+    fn money_words(&self) -> String {
+        let spent = &self.snapshot.spent;
+        let limit = self
+            .limits
+            .usd
+            .map(|limit| format!(" of at most {}", money(Some(limit))))
+            .unwrap_or_default();
+        let to_come = self
+            .to_come()
+            .map(|usd| format!(", about {} to come", money(Some(usd))))
+            .unwrap_or_default();
+        let so_far = spent
+            .usd
+            .map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
+        format!("{so_far}{limit}{to_come}")
+    }
+
+    /// The cost of the cells to do: their share of the estimate. Without an estimate, or once it is used up, it is computed
+    /// from the mean cost of the cells so far.
+    fn to_come(&self) -> Option<Usd> {
+        let (expected, spent) = (
+            self.expected.unwrap_or_default().0,
+            self.snapshot.spent.usd?.0,
+        );
+        let (worked, to_do) = (self.worked(), self.to_do());
+        let left = to_do as f64 / (worked + to_do).max(1) as f64;
+        if expected > spent || to_do == 0 {
+            return Some(Usd((expected * left).min((expected - spent).max(0.0))));
+        }
+        (worked > 0).then(|| Usd(spent / worked as f64 * to_do as f64))
+    }
+
+    /// How long the cells to do take at the pace so far; `None` while there is none.
+    fn seconds_left(&self) -> Option<f64> {
+        let (worked, to_do) = (self.worked(), self.to_do());
+        (self.taken >= FIRST_PACE && worked > 0 && to_do > 0)
+            .then(|| self.taken.as_secs_f64() / worked as f64 * to_do as f64)
+    }
+
+    /// What is waited for, the heaviest first; `None` if nothing is.
+    fn wait_words(&self) -> Option<String> {
+        let in_flight: u32 = self
+            .snapshot
+            .statuses
+            .iter()
+            .map(|status| status.in_flight)
+            .sum();
+        let calls = count(in_flight, "call");
+        if self.snapshot.stop == StopRequest::Drain {
+            return Some(format!(
+                "stopping: {calls} under way will be finished and kept; Ctrl-C stops at once"
+            ));
+        }
+        let mut waits = self.troubles();
+        if waits.is_empty() {
+            let slow = self.provider_waiting_for(&WaitReason::Rate);
+            waits.extend(slow.map(|name| format!("the rate that {name} allows")));
+        }
+        waits.extend(self.budget_words());
+        if waits.is_empty() {
+            let busy = self.provider_waiting_for(&WaitReason::Replies);
+            waits.extend(busy.map(|name| format!("replies of {name}, {calls} under way")));
+        }
+        (!waits.is_empty()).then(|| format!("waits for {}", waits.join("; ")))
+    }
+
+    /// The first provider that is waited for, for this reason.
+    fn provider_waiting_for(&self, reason: &WaitReason) -> Option<&ProviderName> {
+        let status = self
+            .snapshot
+            .statuses
+            .iter()
+            .find(|status| status.waits.as_ref() == Some(reason))?;
+        Some(&status.provider)
+    }
+
+    /// Providers that are away, or asked for a pause.
+    fn troubles(&self) -> Vec<String> {
+        self.snapshot
+            .statuses
+            .iter()
+            .filter_map(trouble_words)
+            .collect()
+    }
+
+    /// Whether calls are held up for longer than a moment.
+    fn is_held_up(&self) -> bool {
+        self.snapshot
+            .statuses
+            .iter()
+            .any(|status| match &status.waits {
+                Some(WaitReason::Unavailable(..)) => true,
+                Some(WaitReason::Paused(wait, _)) => *wait >= LONG_PAUSE,
+                Some(WaitReason::Rate | WaitReason::Replies) | None => false,
+            })
+    }
+
+    /// What is said while all that is left of the budget is reserved for calls under way: their replies decide how much
+    /// more may be asked.
+    fn budget_words(&self) -> Option<String> {
+        let spent = self.snapshot.spent;
+        let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
+        Some(format!(
+            "the budget: {} spent, {} reserved for what is in flight, of {}",
+            spent
+                .usd
+                .map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
+            money(Some(spent.reserved)),
+            money(Some(limit))
+        ))
+    }
+
+    /// The cells that are finished, and all.
+    fn cells(&self) -> (u64, u64) {
+        let sum = |of: fn(&StageProgress) -> u64| self.stages.values().map(of).sum();
+        (sum(StageProgress::finished), sum(|stage| stage.total))
+    }
+
+    fn line(&self) -> String {
+        self.parts().collect::<Vec<_>>().join(" · ")
+    }
+
+    /// How far the stages are, what they take, and what is waited for.
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let stages = self.stages.iter().map(|(stage, progress)| {
+            let besides = [
+                (progress.counts.failed, "failed"),
+                (progress.left_out(), "left out"),
+            ];
+            let besides = besides.iter().filter(|(count, _)| *count > 0);
+            let besides = besides.map(|(count, name)| format!("{count} {name}"));
+            let besides = match besides.collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => none,
+                some => format!(" ({some})"),
+            };
+            // What is left out was not done: a line that counted it would end as if nothing were missing.
+            let done = progress.finished() - progress.left_out();
+            format!("{} {done}/{}{besides}", stage.name(), progress.total)
+        });
+        let stages = stages.collect::<Vec<String>>().join(", ");
+        let parts = [Some(stages), Some(self.pace_words()), self.wait_words()];
+        parts.into_iter().flatten().filter(|part| !part.is_empty())
+    }
+}
+
+/// Why a provider has to be waited for: it is away, or it asked for a pause.
+fn trouble_words(status: &ProviderStatus) -> Option<String> {
+    let (is_away, wait, why) = match status.waits.as_ref()? {
+        WaitReason::Unavailable(wait, why) => (true, wait, why),
+        WaitReason::Paused(wait, why) if !wait.is_zero() => (false, wait, why),
+        WaitReason::Paused(..) | WaitReason::Rate | WaitReason::Replies => return None,
+    };
+    let name = format!("{}/{}", status.provider, status.model);
+    let wait = duration(wait.as_secs_f64().ceil().max(1.0));
+    let why: String = why.chars().take(90).collect();
+    Some(match is_away {
+        true => format!("{name} to recover, tried again in {wait} ({why})"),
+        false => format!("{name}, paused for {wait} more ({why})"),
+    })
 }
 
 #[cfg(test)]
