@@ -4,7 +4,6 @@ mod args;
 mod changes;
 mod commands;
 mod failure;
-mod findings;
 mod format;
 mod interrupts;
 mod project;

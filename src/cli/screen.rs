@@ -4,8 +4,7 @@
 
 use tokio::sync::watch;
 
-use crate::cli::failure::{budget_message, remedy_for_cache};
-use crate::cli::findings::render_some;
+use crate::cli::failure::{budget_message, remedy_for_cache, render_some};
 use crate::cli::format::count;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::terminal::{Console, Progress, TextStyle};

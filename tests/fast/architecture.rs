@@ -142,11 +142,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     (
         "miette::",
-        &[
-            "src/pipeline/problem.rs",
-            "src/pipeline/excerpt.rs",
-            "src/cli/findings.rs",
-        ],
+        &["src/pipeline/problem.rs", "src/pipeline/excerpt.rs"],
     ),
     ("clap::", &["src/cli/"]),
     ("indicatif::", &["src/cli/"]),

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::commands::fixture::audit::audit_all;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::findings::{render, render_some};
+use crate::cli::failure::{Exit, Failure, render, render_some};
 use crate::cli::format::{count, display_width, left, money};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;

@@ -13,8 +13,7 @@ use crate::cli::format::{cost, count, dimension_name, number};
 use crate::cli::project::{
     RemoteArgs, limits_of, open_project, open_request, open_store, print_notices,
 };
-use crate::cli::screen::Screen;
-use crate::cli::screen::print_failures;
+use crate::cli::screen::{Screen, print_failures};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{
     EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
