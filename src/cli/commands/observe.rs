@@ -222,11 +222,10 @@ struct ReadSessions {
 
 /// Reads the files on all processors, one session at a time on each.
 fn read_all(files: &[Log], given: Option<Format>, console: &Console) -> ReadSessions {
-    let sizes: Vec<u64> = files.iter().map(size_of).collect();
-    let bar = bar(sizes.iter().sum(), console);
+    let bar = bar(files.len() as u64, console);
     let read = each(files.len(), |at| {
         let findings = read_findings(&files[at], given);
-        bar.inc(sizes[at]);
+        bar.inc(1);
         findings
     });
     bar.finish_and_clear();
@@ -246,25 +245,14 @@ fn read_all(files: &[Log], given: Option<Format>, console: &Console) -> ReadSess
     found
 }
 
-fn size_of(log: &Log) -> u64 {
-    let parts = match log {
-        Log::File(file) => std::slice::from_ref(file),
-        Log::Events { files, .. } => files,
-    };
-    parts
-        .iter()
-        .filter_map(|part| Some(part.metadata().ok()?.len()))
-        .sum()
-}
-
-fn bar(bytes: u64, console: &Console) -> ProgressBar {
+fn bar(files: u64, console: &Console) -> ProgressBar {
     let target = if console.draws_progress {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
     };
-    let bar = ProgressBar::with_draw_target(Some(bytes), target);
-    let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
+    let bar = ProgressBar::with_draw_target(Some(files), target);
+    let template = "reading {wide_bar} {pos}/{len} {eta}";
     ProgressStyle::with_template(template)
         .map(|style| bar.set_style(style))
         .ok();
