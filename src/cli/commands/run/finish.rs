@@ -46,11 +46,9 @@ pub(super) fn print_summary(
     if console.is_quiet {
         return;
     }
-    let savings = [early_cutoff_line(manifest), prompt_cache_line(manifest)];
+    let savings = prompt_cache_line(manifest).filter(|_| all);
     let lines = savings
         .into_iter()
-        .flatten()
-        .filter(|_| all)
         .chain(unused_line(manifest))
         .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
@@ -172,24 +170,6 @@ fn totals(manifest: &Manifest) -> String {
         format!("{cached} 来自缓存 · {requests} 次请求"),
     );
     format!("{cost} · {counts} · {}", duration(manifest.wall_s))
-}
-
-/// How many actions early cutoff skipped.
-fn early_cutoff_line(manifest: &Manifest) -> Option<String> {
-    let early_cutoff: u64 = manifest
-        .stages
-        .values()
-        .map(|stage| stage.early_cutoff)
-        .sum();
-    (early_cutoff > 0).then(|| {
-        manifest.design.locale.of_report().pick(
-            format!(
-                "{} skipped by early cutoff: their inputs came out unchanged.",
-                count(early_cutoff, "action")
-            ),
-            format!("{early_cutoff} 个动作的输入没有变化，已跳过。"),
-        )
-    })
 }
 
 /// The savings by providers' prompt caches, if any.
