@@ -1,7 +1,6 @@
 //! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
 //! requests.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -199,19 +198,22 @@ async fn work_and_report<T>(
     stop: &watch::Receiver<StopRequest>,
     listening: &Listening<'_>,
 ) -> Result<T, EvaluationError> {
-    let reporting = report_periodically(listening, || {
+    let mut beats = tokio::time::interval(BEAT);
+    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            _ = beats.tick() => {}
+        }
         if let Some(shared) = shared {
             listening.report_warnings(shared);
         }
-        ProgressSnapshot {
+        listening.report(&Event::Progress(&ProgressSnapshot {
             statuses: client.statuses(),
             spent: budget.spent(),
             stop: *stop.borrow(),
-        }
-    });
-    tokio::select! {
-        done = work => done,
-        never = reporting => match never {},
+        }));
     }
 }
 
@@ -228,19 +230,6 @@ fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening:
         store.keep_memo(access.digest(), b"shown");
         let text = format!("This project {}", access.lines().join("; "));
         listening.note("", &text);
-    }
-}
-
-/// Reports the progress periodically; never returns.
-async fn report_periodically(
-    listening: &Listening<'_>,
-    snapshot: impl Fn() -> ProgressSnapshot,
-) -> Infallible {
-    let mut beats = tokio::time::interval(BEAT);
-    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    loop {
-        beats.tick().await;
-        listening.report(&Event::Progress(&snapshot()));
     }
 }
 

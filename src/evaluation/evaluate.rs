@@ -450,7 +450,7 @@ fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
 /// Copies the outputs that a part needs from the project's cache into the part's own cache, so that they are pushed
 /// together with the part's new outputs.
 fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
-    let known = open_snapshot(part.project_cache())?;
+    let known = open_snapshot(&part.project_cache)?;
     if !known.is_empty() {
         let found = reachable(
             pipeline,

@@ -62,15 +62,11 @@ impl Regrader<'_> {
             return Ok(Regradings::default());
         }
         let pipeline = self.pipeline;
-        let sides = Sides {
-            regrader: self,
-            compared,
-            judged,
-        };
         let mut due = Vec::new();
         let only_known = listening.totals().stage(StageName::Judge).executed == 0;
         for (subject, difference) in subjects {
-            let mut answers = sides.answers(subject.as_deref(), regraded_answers(difference))?;
+            let wanted = regraded_answers(difference);
+            let mut answers = self.answers(compared, judged, subject.as_deref(), wanted)?;
             if only_known {
                 answers.retain(|answer| self.are_known(&answer.tasks));
             }
@@ -158,13 +154,6 @@ impl Regrader<'_> {
     }
 }
 
-/// The two sides of the comparison.
-struct Sides<'s> {
-    regrader: &'s Regrader<'s>,
-    compared: &'s Compared,
-    judged: &'s ResultSet,
-}
-
 /// An answer of the baseline that can be graded again.
 struct RegradableAnswer {
     /// The original grades of each judge, in the order of the pipeline; `None` if a judge gave none.
@@ -173,20 +162,24 @@ struct RegradableAnswer {
     tasks: Vec<Task>,
 }
 
-impl Sides<'_> {
+impl Regrader<'_> {
     /// The answers to grade again for a method of the judged side; a `subject` of `None` is the mean over methods.
     fn answers(
         &self,
+        compared: &Compared,
+        judged: &ResultSet,
         subject: Option<&str>,
         wanted: usize,
     ) -> Result<Vec<RegradableAnswer>, EvaluationError> {
-        let methods = self.methods(subject);
+        let methods = compared.comparison.methods.iter();
+        let methods: Vec<(&String, &MethodComparison)> = methods
+            .filter(|(name, _)| subject.is_none_or(|subject| subject == *name))
+            .collect();
         // The grades that a change of the judge may explain.
-        let occasion = self
-            .judged
-            .digest_of_grades(|variant| methods.iter().any(|(name, _)| *name == variant));
-        let candidates = self.compared.baseline.answer_rows(|variant, place| {
-            self.compared.comparison.asked.contains(place)
+        let occasion =
+            judged.digest_of_grades(|variant| methods.iter().any(|(name, _)| *name == variant));
+        let candidates = compared.baseline.answer_rows(|variant, place| {
+            compared.comparison.asked.contains(place)
                 && methods.iter().any(|(_, method)| {
                     method.against == variant
                         && method.fixtures.tested() > 0
@@ -196,11 +189,11 @@ impl Sides<'_> {
         // Some cannot be sent, because their contexts are gone.
         let chosen = spread(candidates, 4 * wanted);
         let places = chosen.iter().flatten().copied().collect();
-        let rows = self.compared.folder.rows_in(&places)?;
+        let rows = compared.folder.rows_in(&places)?;
         let mut answers = Vec::new();
         for places in chosen {
             let rows: Vec<&Row> = places.iter().filter_map(|place| rows.get(place)).collect();
-            answers.extend(self.answer(&rows, occasion));
+            answers.extend(self.answer(compared.baseline.design(), &rows, occasion));
             if answers.len() == wanted {
                 break;
             }
@@ -208,23 +201,12 @@ impl Sides<'_> {
         Ok(answers)
     }
 
-    /// The methods of a subject, by their names on the judged side.
-    fn methods(&self, subject: Option<&str>) -> Vec<(&String, &MethodComparison)> {
-        (self.compared.comparison)
-            .methods
-            .iter()
-            .filter(|(name, _)| subject.is_none_or(|subject| subject == *name))
-            .collect()
-    }
-
     /// An answer from the rows of its judges. `None` if the original request cannot be sent: the context is not in the
     /// cache, or the project no longer has the answer's probe.
-    fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradableAnswer> {
+    fn answer(&self, design: &Design, rows: &[&Row], occasion: Digest) -> Option<RegradableAnswer> {
         let row = *rows.first()?;
-        let probe = self.regrader.probe(row)?;
-        let context = self
-            .regrader
-            .context(self.compared.baseline.design(), row)?;
+        let probe = self.probe(row)?;
+        let context = self.context(design, row)?;
         let name = name_of_answer(row);
         let answer = AnswerToRegrade {
             name: &name,
@@ -232,8 +214,9 @@ impl Sides<'_> {
             text: &row.answer,
             context: context.as_deref(),
         };
-        let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let rows_by_judge = (self.compared.baseline.design().judges)
+        let tasks = regradings(self.pipeline, answer, occasion).ok()?;
+        let rows_by_judge = design
+            .judges
             .iter()
             .map(|judge| rows.iter().find(|row| row.judge == judge.name));
         let then = rows_by_judge
@@ -241,9 +224,7 @@ impl Sides<'_> {
             .collect();
         Some(RegradableAnswer { then, tasks })
     }
-}
 
-impl Regrader<'_> {
     /// The probe of an answer; `None` if the project no longer has it.
     pub(super) fn probe(&self, row: &Row) -> Option<&Probe> {
         let loaded = self

@@ -87,7 +87,7 @@ pub struct PartOfRun {
     /// The project's cache, which is read in addition to the part's own cache. It is never locked, because on a shared
     /// file system all parts read it.
     #[serde(skip)]
-    project_cache: PathBuf,
+    pub project_cache: PathBuf,
 }
 
 impl PartOfRun {
@@ -115,10 +115,5 @@ impl PartOfRun {
             ),
             chains => format!("Part {number}: {chains} of {all} chains (a method on a fixture)."),
         }
-    }
-
-    /// The project's cache.
-    pub fn project_cache(&self) -> &Path {
-        &self.project_cache
     }
 }

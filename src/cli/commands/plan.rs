@@ -368,7 +368,7 @@ impl Planned<'_> {
         let Some(part) = part else {
             return self.forecast_with(snapshot, remote);
         };
-        let known = open_snapshot(part.project_cache())?;
+        let known = open_snapshot(&part.project_cache)?;
         let lookup = Layered {
             upper: snapshot,
             lower: &known,

@@ -62,30 +62,19 @@ pub(crate) fn run(
     command: &CacheCommand,
     console: &Console,
 ) -> Result<Exit, Failure> {
+    let paths = project_paths_of(common)?;
+    let cache = &paths.cache;
     match command {
-        CacheCommand::Ls(filter) => list(&project_paths_of(common)?.cache, filter, console),
-        CacheCommand::Show {
-            key,
-            other: Some(other),
-            ..
-        } => show::compare(
-            &snapshot(&project_paths_of(common)?.cache, console)?,
-            key,
-            other,
-            console,
-        ),
-        CacheCommand::Show {
-            key,
-            other: None,
-            raw,
-        } => show::run(
-            &snapshot(&project_paths_of(common)?.cache, console)?,
-            key,
-            *raw,
-            console,
-        ),
-        CacheCommand::Prune(args) => prune::run(common, &project_paths_of(common)?, args, console),
-        CacheCommand::Verify => verify(&project_paths_of(common)?.cache, console),
+        CacheCommand::Ls(filter) => list(cache, filter, console),
+        CacheCommand::Show { key, other, raw } => {
+            let snapshot = snapshot(cache, console)?;
+            match other {
+                Some(other) => show::compare(&snapshot, key, other, console),
+                None => show::run(&snapshot, key, *raw, console),
+            }
+        }
+        CacheCommand::Prune(args) => prune::run(common, &paths, args, console),
+        CacheCommand::Verify => verify(cache, console),
     }
 }
 
