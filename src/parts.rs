@@ -211,6 +211,7 @@ impl DisjointSets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::{OpenRequest, open, starter_files};
 
     #[test]
     fn a_part_is_read_or_refused_by_what_is_wrong() {
@@ -239,6 +240,25 @@ mod tests {
         ] {
             assert_eq!(refused(odd), "expected I/N, as in 3/8", "{odd}");
         }
+    }
+
+    #[test]
+    fn each_chain_is_in_one_part() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in starter_files() {
+            base::files::write_whole(&folder.path().join(path), text).unwrap();
+        }
+        let request = OpenRequest {
+            file: folder.path().join("pipeline.toml"),
+            ..OpenRequest::default()
+        };
+        let pipeline = open(&request, &|_| None).unwrap().pipeline;
+        let parts =
+            (1..=12).flat_map(|index| PartNumber::new(index, 12).unwrap().chains(&pipeline));
+        let parts: Vec<_> = parts.collect();
+        let all: BTreeSet<_> = parts.iter().copied().collect();
+        let chains = pipeline.fixtures.len() * pipeline.methods.len();
+        assert_eq!((parts.len(), all.len()), (chains, chains));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ColorChoice, ValueEnum};
 
 use crate::action::Stage;
-use crate::parts::PartNumber;
 use base::locale::Locale;
 use models::Lane;
 
@@ -111,9 +110,6 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
-    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
-    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS)]
-    pub(crate) part: Option<PartNumber>,
 }
 
 /// Reads a stage of a run, which makes no probes.

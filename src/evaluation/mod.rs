@@ -31,7 +31,7 @@ pub use project::{
     require_keys, runtime, stage_models, variable,
 };
 pub use publish::{compress_cell, publish, recorded_context};
-pub use request::{Baseline, PartOfRun, Request};
+pub use request::{Baseline, Request};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,6 @@ use crate::parts::PartNumber;
 use crate::pipeline::{OpenRequest, Pipeline, Problems, find_pipeline};
 use crate::results::{Label, part_folders};
 use crate::scheduler::{BudgetLimits, StopRequest};
-use serde::Serialize;
 use store::remote::GivenRemote;
 
 /// What is to be evaluated, and how. The defaults of all fields except `project` are those of `compeval run` without
@@ -76,9 +75,8 @@ impl Request {
 }
 
 /// A part with its chains of the matrix.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct PartOfRun {
-    #[serde(flatten)]
     pub number: PartNumber,
     /// The number of its chains; a chain is a method on a fixture.
     pub chains: usize,
@@ -86,7 +84,6 @@ pub struct PartOfRun {
     pub chains_of_all: usize,
     /// The project's cache, which is read in addition to the part's own cache. It is never locked, because on a shared
     /// file system all parts read it.
-    #[serde(skip)]
     pub project_cache: PathBuf,
 }
 

@@ -182,24 +182,3 @@ fn bad_parts_are_refused_by_what_is_wrong() {
     assert_eq!((untested.code, server.count()), (2, 0));
     untested.says(&["self-test is not in", "judge selftest --remote fs://"]);
 }
-
-#[test]
-fn the_plans_of_all_parts_are_the_plan_of_the_whole() {
-    let project = Project::offline();
-    let cells = |plan: &Value, stage: &str| plan["stages"][stage]["cells"].as_u64().unwrap();
-    let whole = project.expect(0, "plan --json").json();
-    let parts: Vec<Value> = (1..=12)
-        .map(|index| {
-            project
-                .expect(0, &format!("plan --json --label x --part {index}/12"))
-                .json()
-        })
-        .collect();
-    for stage in ["compress", "answer", "judge"] {
-        assert_eq!(
-            parts.iter().map(|part| cells(part, stage)).sum::<u64>(),
-            cells(&whole, stage),
-            "{stage}"
-        );
-    }
-}

@@ -171,7 +171,6 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
     text.stdout_says(&["next: compeval run --label c --compare-to a --only-common"]);
     project.expect(2, "run --label c --compare-to a");
     project.expect(0, "run --label c --compare-to a --only-common");
-    project.expect(2, "plan --label d --compare-to a --part 1/2");
 }
 
 #[test]

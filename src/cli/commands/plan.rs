@@ -11,23 +11,22 @@ use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, left, right, short};
 use crate::cli::project::{
-    PREVIOUS, RemoteArgs, baseline_of, label_of, open_project, open_snapshot, selecting_request,
+    PREVIOUS, RemoteArgs, baseline_of, label_of, open_project, selecting_request,
 };
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{
-    Baseline, EvaluationError, PartOfRun, baseline_actions, check_baseline, forecast_run,
+    Baseline, EvaluationError, baseline_actions, check_baseline, forecast_run,
 };
-use crate::parts::PartNumber;
-use crate::pipeline::{ExternalAccess, MatrixSelection, OpenRequest, Pipeline};
+use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline};
 use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
 use crate::results::{Design, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
 
 use stats::{DifferenceVariances, SampleSizes, regraded_answers};
-use store::cache::{CacheSnapshot, Layered, Lookup};
+use store::cache::{CacheSnapshot, Lookup};
 use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
@@ -41,7 +40,7 @@ pub(crate) struct PlanArgs {
     pub(crate) offline: bool,
     /// Also say what has changed since this label, or since the results folder at this path (./FOLDER); `previous`, also
     /// without a name, is the newest complete results
-    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, conflicts_with = "part")]
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS)]
     pub(crate) compare_to: Option<String>,
     /// Exit with 7 if work is pending
     #[arg(long)]
@@ -65,8 +64,6 @@ struct ProjectPlan {
     #[serde(flatten)]
     forecast: Forecast,
     access: ExternalAccess,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<PartOfRun>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remote: Option<RemoteJson>,
     /// The smallest difference of two methods, in points, that gets a verdict in 80% of repetitions with this many
@@ -177,9 +174,6 @@ fn print(plan: &ProjectPlan, console: &Console) {
         if !plan.access.is_empty() {
             console.print(&console.prose(&access_line(&plan.access, console)));
         }
-        if let Some(part) = &plan.part {
-            console.print(&part.words());
-        }
         console.print(&render(plan, console));
         if let Some(line) = change_line(plan) {
             console.print(&line);
@@ -252,24 +246,13 @@ fn plan_project(
         compare_to,
         ..
     } = args;
-    let (number, own) = (select.part, select.label.as_deref());
+    let own = select.label.as_deref();
     let baseline = baseline_of(common, compare_to.as_deref(), own, true, console)?;
-    let request = OpenRequest {
-        sharers: number.map(PartNumber::count),
-        ..selecting_request(common, select)?
-    };
-    let mut pipeline = open_project(&request, console)?;
+    let request = selecting_request(common, select)?;
+    let pipeline = open_project(&request, console)?;
     let only_common = match &baseline {
         Some(baseline) => needs_only_common(&pipeline, &request.selection, baseline)?,
         None => false,
-    };
-    let part = match number {
-        Some(number) => Some(PartOfRun::restrict(
-            &mut pipeline,
-            number,
-            &label_of(select)?,
-        )),
-        None => None,
     };
     let label = select
         .label
@@ -301,7 +284,7 @@ fn plan_project(
         },
         explained,
     };
-    let forecast = planned.forecast(&snapshot, part.as_ref(), remote.as_ref())?;
+    let forecast = planned.forecast(&snapshot, remote.as_ref())?;
     if let Some(remote) = &remote {
         remote
             .take_warnings()
@@ -313,7 +296,6 @@ fn plan_project(
     Ok(ProjectPlan {
         forecast,
         access: ExternalAccess::from_pipeline(&pipeline),
-        part,
         remote: url.map(|url| RemoteJson {
             url,
             asked,
@@ -358,29 +340,10 @@ struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// The forecast from a cache; a part looks into that of the project, too.
+    /// The forecast from a cache, and from the remote where that has none.
     fn forecast(
         &self,
-        snapshot: &CacheSnapshot,
-        part: Option<&PartOfRun>,
-        remote: Option<&RemoteEntries>,
-    ) -> Result<Forecast, Failure> {
-        let Some(part) = part else {
-            return self.forecast_with(snapshot, remote);
-        };
-        let known = open_snapshot(&part.project_cache)?;
-        let lookup = Layered {
-            upper: snapshot,
-            lower: &known,
-            missed: None,
-        };
-        self.forecast_with(&lookup, remote)
-    }
-
-    /// The forecast from a cache, and from the remote where that has none.
-    fn forecast_with<L: Lookup>(
-        &self,
-        lookup: &L,
+        lookup: &CacheSnapshot,
         remote: Option<&RemoteEntries>,
     ) -> Result<Forecast, Failure> {
         let Some(remote) = remote else {

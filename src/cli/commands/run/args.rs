@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::failure::Failure;
 use crate::cli::project::{
     PREVIOUS, RemoteArgs, baseline_of, label_of, limits_of, selecting_request,
@@ -12,6 +12,7 @@ use crate::cli::project::{
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::Request;
+use crate::parts::PartNumber;
 
 /// What few need, by its id: `run --help` has it, `run -h` fits one screen.
 const RARE: &[&str] = &[
@@ -76,6 +77,9 @@ pub(crate) struct RunArgs {
     pub(crate) comparison: ComparisonArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
+    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS)]
+    pub(crate) part: Option<PartNumber>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     /// Ask no model and start no program; with --remote, take what is there
@@ -116,7 +120,7 @@ impl RunArgs {
         } = &self.comparison;
         let own = self.select.label.as_deref();
         Ok(Request {
-            part: self.select.part,
+            part: self.part,
             label: Some(label_of(&self.select)?),
             project: selecting_request(common, &self.select)?,
             replace: self.replace,
