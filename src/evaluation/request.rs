@@ -76,20 +76,24 @@ impl Request {
 
 /// A part with its chains of the matrix.
 #[derive(Debug)]
-pub struct PartOfRun {
-    pub number: PartNumber,
+pub(super) struct PartOfRun {
+    pub(super) number: PartNumber,
     /// The number of its chains; a chain is a method on a fixture.
-    pub chains: usize,
+    pub(super) chains: usize,
     /// The number of chains of the whole matrix.
-    pub chains_of_all: usize,
+    pub(super) chains_of_all: usize,
     /// The project's cache, which is read in addition to the part's own cache. It is never locked, because on a shared
     /// file system all parts read it.
-    pub project_cache: PathBuf,
+    pub(super) project_cache: PathBuf,
 }
 
 impl PartOfRun {
     /// Restricts `pipeline` to the chains of the part, and sets the part's cache and results folder.
-    pub fn restrict(pipeline: &mut Pipeline, number: PartNumber, label: &Label) -> PartOfRun {
+    pub(super) fn restrict(
+        pipeline: &mut Pipeline,
+        number: PartNumber,
+        label: &Label,
+    ) -> PartOfRun {
         let chains = number.chains(pipeline);
         let [results, cache] = part_folders(&pipeline.results, label, number);
         pipeline.results = results;
@@ -104,7 +108,7 @@ impl PartOfRun {
     }
 
     /// Its chains, in words.
-    pub fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let (number, all) = (self.number, self.chains_of_all);
         match self.chains {
             0 => format!(
