@@ -302,8 +302,6 @@ fn a_plan_counts_what_the_remote_has() {
             ["actions", "cached", "remote"].map(|name| stages[stage][name].as_u64());
         assert!(remote > Some(0) && actions == cached, "{stage}: {stages}");
     }
-    let offline = project.expect(0, "plan --runs 1 --offline");
-    offline.says(&["was not asked", &remote.url()]);
     project.expect(0, "judge selftest");
     assert_eq!(server.count(), 0, "pulled");
     fs::rename(remote.folder(), remote.folder().with_extension("away")).unwrap();

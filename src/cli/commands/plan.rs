@@ -35,9 +35,6 @@ pub(crate) struct PlanArgs {
     pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
-    /// Look only into the local cache, not into the shared one
-    #[arg(long)]
-    pub(crate) offline: bool,
     /// Also say what has changed since this label, or since the results folder at this path (./FOLDER); `previous`, also
     /// without a name, is the newest complete results
     #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS)]
@@ -161,8 +158,6 @@ struct RemoteJson {
     asked: bool,
     /// Whether the time was over before everything was looked for.
     is_cut_off: bool,
-    #[serde(skip)]
-    is_offline: bool,
 }
 
 /// Prints the plan. What the run sends and costs is the first line.
@@ -207,10 +202,7 @@ fn regrading_note(most: usize) -> String {
 /// The note on what a run pulls from the remote, or could pull.
 fn remote_note(
     RemoteJson {
-        url,
-        is_offline,
-        is_cut_off,
-        ..
+        url, is_cut_off, ..
     }: &RemoteJson,
     forecast: &Forecast,
 ) -> Option<String> {
@@ -221,11 +213,6 @@ fn remote_note(
         ));
     }
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
-    if *is_offline && forecast.is_pending() {
-        return Some(format!(
-            "{url} was not asked: what it has is pulled by a run and costs nothing"
-        ));
-    }
     (pulled > 0).then(|| {
         format!(
             "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing"
@@ -242,7 +229,6 @@ fn plan_project(
     let PlanArgs {
         select,
         remote,
-        offline,
         compare_to,
         ..
     } = args;
@@ -263,11 +249,7 @@ fn plan_project(
         .given()?
         .place(&pipeline.remote)
         .map(ToString::to_string);
-    let remote = if *offline {
-        None
-    } else {
-        remote.connect_for_plan(&pipeline.remote, console)?
-    };
+    let remote = remote.connect_for_plan(&pipeline.remote, console)?;
     let explained = match &baseline {
         Some(baseline) => baseline_actions(&pipeline, baseline)?,
         None => HashMap::new(),
@@ -300,7 +282,6 @@ fn plan_project(
             url,
             asked,
             is_cut_off,
-            is_offline: *offline,
         }),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
