@@ -100,8 +100,6 @@ pub(crate) struct FoundCell {
     pub(crate) failure: Option<FailedAction>,
     /// Other rows of the same question to the same method: repetitions, and those of other answerers and judges.
     pub(crate) others: Vec<Row>,
-    /// The answer to the same question with a search, or without one.
-    pub(crate) other_book: Option<Row>,
 }
 
 /// Cells that match.
@@ -125,17 +123,13 @@ pub(crate) fn find_cell(
     let manifest = folder.manifest()?;
     note_partial(common, &folder, &manifest, console);
     check_names(&manifest, args)?;
-    let (mut rows, mut other_book) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for row in folder.rows()? {
         let row = row.map_err(|error| Failure::error(chain(&error)))?;
         let is_probe = args.probe.as_ref().is_none_or(|probe| *probe == row.probe);
-        if is_probe && args.admits(&row.fixture, &row.method, row.run, row.point) {
-            (if row.open_book.is_some() == args.open {
-                &mut rows
-            } else {
-                &mut other_book
-            })
-            .push(row);
+        let is_book = row.open_book.is_some() == args.open;
+        if is_probe && is_book && args.admits(&row.fixture, &row.method, row.run, row.point) {
+            rows.push(row);
         }
     }
     let (has_method, has_probe) = (args.method.is_some(), args.probe.is_some());
@@ -151,12 +145,6 @@ pub(crate) fn find_cell(
     }
     let mut rows = rows.into_iter();
     let row = rows.next();
-    let is_other = |other: &Row| {
-        row.as_ref().is_some_and(|row| {
-            (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point)
-        })
-    };
-    let other_book = other_book.into_iter().find(is_other);
     let failure = failure_at(&manifest, args)
         .filter(|_| row.is_none())
         .cloned();
@@ -165,7 +153,6 @@ pub(crate) fn find_cell(
         manifest,
         row,
         others: rows.collect(),
-        other_book,
     }))
 }
 

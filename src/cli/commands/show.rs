@@ -324,19 +324,6 @@ impl Page<'_> {
         }
     }
 
-    /// Points to the answer to the same question with a search, or without one.
-    fn other_book(&self, text: &mut String) {
-        let Some(other) = &self.found.other_book else {
-            return;
-        };
-        let command = command_for("show", other, &self.found.manifest.label);
-        let line = match &other.open_book {
-            Some(_) => say!("with a search: {command}", "可检索时：{command}"),
-            None => say!("without a search: {command}", "不检索时：{command}"),
-        };
-        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &line));
-    }
-
     fn answer_notes(&self, text: &mut String) {
         let row = self.row;
         let mut notes: Vec<(&str, String)> = Vec::new();
@@ -427,7 +414,6 @@ impl Page<'_> {
                 )
             );
         }
-        self.other_book(text);
         if !self.found.others.is_empty() {
             let others = self.found.others.iter().map(|other| {
                 let score = other
