@@ -395,25 +395,6 @@ impl Page<'_> {
 
     fn write_footer(&self, text: &mut String) {
         let row = self.row;
-        if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
-            let unguided = if row.refetch_unguided {
-                localized(
-                    ": nothing in the context says where they were",
-                    "：上下文没有说明它们在何处",
-                )
-            } else {
-                ""
-            };
-            let _ = writeln!(
-                text,
-                "{}",
-                say!(
-                    "\nRecovering the lost facts costs {}{unguided}.",
-                    "\n找回丢失的事实需要 {}{unguided}。",
-                    localized_count(tokens, "token", "个词元")
-                )
-            );
-        }
         if !self.found.others.is_empty() {
             let others = self.found.others.iter().map(|other| {
                 let score = other
