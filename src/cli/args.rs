@@ -87,25 +87,25 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_name = "MODEL", help_heading = MODELS)]
     pub(crate) model: Option<String>,
     /// Model that compresses
-    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
+    #[arg(long, value_name = "MODEL", help_heading = MODELS, hide_short_help = true)]
     pub(crate) compressor_model: Option<String>,
     /// Model that answers
-    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
+    #[arg(long, value_name = "MODEL", help_heading = MODELS, hide_short_help = true)]
     pub(crate) answer_model: Option<String>,
     /// Model that judges
-    #[arg(long, value_name = "MODEL", help_heading = MODELS)]
+    #[arg(long, value_name = "MODEL", help_heading = MODELS, hide_short_help = true)]
     pub(crate) judge_model: Option<String>,
     /// Topic that the compression should focus on
-    #[arg(long, value_name = "TOPIC", help_heading = MODELS)]
+    #[arg(long, value_name = "TOPIC", help_heading = MODELS, hide_short_help = true)]
     pub(crate) focus_topic: Option<String>,
     /// How requests are sent: live, or (answers and grades) in batches, which cost half [default: live]
-    #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS)]
+    #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS, hide_short_help = true)]
     pub(crate) lane: Option<Lane>,
     /// Name of the result set [default: a UTC timestamp]
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) label: Option<String>,
     /// Accept probe banks with facts that do not occur in the transcript
-    #[arg(long, help_heading = SELECTION)]
+    #[arg(long, help_heading = SELECTION, hide_short_help = true)]
     pub(crate) allow_unproven: bool,
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]

@@ -209,10 +209,10 @@ pub(crate) fn baseline_of(
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RemoteArgs {
     /// Share the cache at URL: fs:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://…, https://… (or COMPEVAL_REMOTE)
-    #[arg(long, value_name = "URL", help_heading = REMOTE)]
+    #[arg(long, value_name = "URL", help_heading = REMOTE, hide_short_help = true)]
     pub(crate) remote: Option<String>,
     /// `write` also puts what is used and made into the remote (or COMPEVAL_REMOTE_MODE)
-    #[arg(long, value_name = "MODE", value_parser = remote_modes(), help_heading = REMOTE)]
+    #[arg(long, value_name = "MODE", value_parser = remote_modes(), help_heading = REMOTE, hide_short_help = true)]
     pub(crate) remote_mode: Option<RemoteMode>,
 }
 

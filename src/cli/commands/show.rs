@@ -8,7 +8,7 @@ use crate::cli::args::Common;
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{dimension_name, localized_count, percent, probe_type, with_fields};
+use crate::cli::format::{dimension_name, percent, probe_type, with_fields};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::EntryLookup;

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, count, duration, money, percent, with_fields};
 use crate::cli::screen::print_failures;
@@ -230,15 +229,21 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
     })
 }
 
-/// The verdict of the gate on the comparison.
-pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
+/// The verdict of the gate on the comparison: on what regressed, and on what fails anew, as far as it is asked for.
+pub(super) fn gate(
+    summary: &Summary,
+    on_regression: bool,
+    on_new_failures: bool,
+    console: &Console,
+) -> Exit {
     let Some(comparison) = &summary.comparison else {
         return Exit::Done;
     };
-    let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
-    let fails_anew =
-        args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
-    if let Some(why) = refusal(args, summary, comparison, is_worse) {
+    let is_worse = on_regression && reports_regressions(comparison, console);
+    let fails_anew = on_new_failures && reports_new_failures(comparison, console);
+    let is_decided = !on_regression || is_worse;
+    let refusal = refusal(summary, comparison, is_decided);
+    if let Some(why) = refusal.filter(|_| on_regression || on_new_failures) {
         report_gate(localized("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
@@ -249,26 +254,15 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     }
 }
 
-/// Why the gate cannot let the run pass although it found no regression, or cannot judge at all.
-fn refusal(
-    args: &RunArgs,
-    summary: &Summary,
-    comparison: &Comparison,
-    is_worse: bool,
-) -> Option<&'static str> {
-    let ComparisonArgs {
-        fail_on_regression,
-        fail_on_new_failures,
-        ..
-    } = args.comparison;
-    if (fail_on_regression || fail_on_new_failures) && summary.scale.refuses_gate() {
+/// Why the gate cannot judge at all, or, unless that `is_decided`, cannot let the run pass although it found no regression.
+fn refusal(summary: &Summary, comparison: &Comparison, is_decided: bool) -> Option<&'static str> {
+    if summary.scale.refuses_gate() {
         return Some(localized(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
         ));
     }
-    let is_blind = fail_on_regression && !is_worse && measures_nothing(comparison);
-    is_blind.then(|| {
+    (!is_decided && measures_nothing(comparison)).then(|| {
         localized(
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",

@@ -1,21 +1,24 @@
 //! `compeval run`: evaluates the matrix, writes results, prints the summary and the next command, and applies the gate.
 //! `--sample` runs the sample project, which it writes first.
 
-mod args;
 mod finish;
 
-pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
 
 use std::path::PathBuf;
 
-use crate::cli::args::Common;
+use clap::Args;
+
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::given;
+use crate::cli::project::{
+    PREVIOUS, RemoteArgs, baseline_of, given, label_of, limits_of, selecting_request,
+};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
-use crate::evaluation::{EvaluationOutcome, evaluate};
+use crate::evaluation::{EvaluationOutcome, Request, evaluate};
+use crate::parts::PartNumber;
 use crate::pipeline::PIPELINE_FILE;
 use crate::report::{headline, junit};
 use crate::results::{Manifest, Outcome, Summary, first_questions};
@@ -23,6 +26,90 @@ use base::files::{FileError, write_whole};
 use base::guarded;
 use base::text::shell_word;
 use models::ErrorClass;
+
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Replace results of another design; they become LABEL~1
+    #[arg(long, requires = "label", help_heading = OUTPUT)]
+    replace: bool,
+    /// Compare with this label, or with the results folder at this path (./FOLDER); `previous`, also without a name, is the
+    /// newest complete results
+    #[arg(long, conflicts_with = "part", value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, help_heading = OUTPUT)]
+    compare_to: Option<String>,
+    /// With --compare-to: leave out what the two sides do not share
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT, hide_short_help = true)]
+    only_common: bool,
+    /// Exit with 100 if a score or the reliability of a method regressed
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
+    fail_on_regression: bool,
+    /// Exit with 100 if a method fails on a fixture and run that it did not fail before
+    #[arg(long, requires = "compare_to", help_heading = OUTPUT, hide_short_help = true)]
+    fail_on_new_failures: bool,
+    /// Print every table, not one screen
+    #[arg(long, help_heading = OUTPUT)]
+    all: bool,
+    /// Write the scores to FILE as JUnit XML: a test for each method and dimension
+    #[arg(long, conflicts_with = "part", value_name = "FILE", help_heading = OUTPUT, hide_short_help = true)]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    /// Run part I of N and put what it makes into the remote; `run --remote URL --offline` makes the results of all parts
+    #[arg(long, value_name = "I/N", requires = "label", conflicts_with = "refresh", help_heading = PARTS, hide_short_help = true)]
+    part: Option<PartNumber>,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Ask no model and start no program; with --remote, take what is there
+    #[arg(long, conflicts_with = "part", help_heading = LIMITS)]
+    offline: bool,
+    /// Wait until open batches have ended
+    #[arg(long, conflicts_with = "offline", help_heading = LIMITS, hide_short_help = true)]
+    wait: bool,
+    /// Continue with a judge that fails its self-test
+    #[arg(long, help_heading = MODELS, hide_short_help = true)]
+    allow_weak_judge: bool,
+    /// Run at most this many actions at once
+    #[arg(short, long, value_name = "N", value_parser = job_count, help_heading = LIMITS)]
+    jobs: Option<usize>,
+    /// Write the sample project into the folder `compeval-sample`, unless it is there, and run it: offline, without a key
+    #[arg(long, conflicts_with_all = ["config", "directory", "part"], help_heading = SELECTION, hide_short_help = true)]
+    sample: bool,
+}
+
+/// The number in `--jobs N`.
+fn job_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "expected a number from 1".to_owned())
+}
+
+impl RunArgs {
+    /// The evaluation that the flags ask for, which `screen` may stop.
+    fn request(
+        &self,
+        common: &Common,
+        screen: &Screen,
+        console: &Console,
+    ) -> Result<Request, Failure> {
+        let (compared, own) = (self.compare_to.as_deref(), self.select.label.as_deref());
+        Ok(Request {
+            part: self.part,
+            label: Some(label_of(&self.select)?),
+            project: selecting_request(common, &self.select)?,
+            replace: self.replace,
+            refresh: self.select.refresh.iter().copied().collect(),
+            limits: limits_of(&self.budget)?,
+            jobs: self.jobs,
+            offline: self.offline,
+            allow_weak_judge: self.allow_weak_judge,
+            waits_for_batches: self.wait,
+            baseline: baseline_of(common, compared, own, self.only_common, console)?,
+            remote: self.remote.given()?,
+            reports_access: !console.is_quiet,
+            stop: Some(screen.stop()),
+        })
+    }
+}
 
 pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
     if args.sample {
@@ -78,7 +165,6 @@ fn conclude(
     args: &RunArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    print_publication(&outcome, console);
     let EvaluationOutcome {
         manifest,
         summary,
@@ -86,8 +172,16 @@ fn conclude(
         folder,
         unpushed,
         unsynced,
+        is_beside,
         ..
     } = outcome;
+    if is_beside {
+        let (label, path) = (&manifest.label, folder.path().display());
+        let text = format!(
+            "`{label}` keeps its earlier results: this run is incomplete, and its results are in {path}"
+        );
+        console.warn("not replaced:", text);
+    }
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
@@ -98,7 +192,7 @@ fn conclude(
         }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
     };
-    if let Some(file) = &args.comparison.junit {
+    if let Some(file) = &args.junit {
         write_whole(&given(common, file), junit(&summary, manifest.wall_s))?;
     }
     let next = next_command(exit, args, &summary, &manifest);
@@ -107,7 +201,7 @@ fn conclude(
         &manifest,
         &folder,
         next.as_deref(),
-        args.comparison.all,
+        args.all,
         console,
     );
     if let Some(error) = unsynced {
@@ -122,27 +216,12 @@ fn conclude(
             exit
         });
     }
-    Ok(exit.and(finish::gate(args, &summary, console)))
-}
-
-/// Warns if the results were not published under the label.
-fn print_publication(
-    EvaluationOutcome {
-        folder,
-        is_beside,
-        manifest,
-        ..
-    }: &EvaluationOutcome,
-    console: &Console,
-) {
-    if *is_beside {
-        let text = format!(
-            "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",
-            manifest.label,
-            folder.path().display()
-        );
-        console.warn("not replaced:", text);
-    }
+    Ok(exit.and(finish::gate(
+        &summary,
+        args.fail_on_regression,
+        args.fail_on_new_failures,
+        console,
+    )))
 }
 
 /// The command to type next: one that continues the work, or one that shows it when all is done. `None` where the same
