@@ -360,7 +360,7 @@ fn describe(
 ) -> String {
     let counts = counts(observation, others);
     if observation.compactions.is_empty() {
-        return console.prose(&format!("{counts}\n\n{}", looked_for(observation)));
+        return console.prose(&format!("{counts}\n\n{}", nothing_found(observation)));
     }
     // The result first, then what it is made of.
     let mut paragraphs = vec![console.prose(&format!("{counts}\n{}", compared(observation)))];
@@ -395,15 +395,8 @@ fn counts(observation: &SessionObservation, others: usize) -> String {
     text
 }
 
-/// What a search without a result looked for.
-fn looked_for(observation: &SessionObservation) -> String {
-    let records = Format::those(Format::is_observed)
-        .into_iter()
-        .filter_map(|format| {
-            let (product, records) = (format.product(), format.compaction_records()?);
-            Some(say!("{records} of {product}", "{product} 的 {records}"))
-        });
-    let records = records.collect::<Vec<_>>().join(localized(", ", "、"));
+/// That nothing was found, and what is to be said of the sessions.
+fn nothing_found(observation: &SessionObservation) -> String {
     if observation.sessions.is_empty() {
         let products: Vec<&str> = Format::those(Format::is_observed)
             .into_iter()
@@ -415,10 +408,7 @@ fn looked_for(observation: &SessionObservation) -> String {
             "那里没有会话日志。可读取的日志：{products}。"
         );
     }
-    let text = say!(
-        "No compaction was found. Looked for: {records}.",
-        "没有发现压缩。查找的是：{records}。"
-    );
+    let text = localized("No compaction was found.", "没有发现压缩。").to_owned();
     let notes = notes_by_file(observation).into_iter().take(LISTED);
     notes.fold(text, |text, ((file, note), sessions)| match sessions {
         1 => format!("{text}\n{file}: {note}"),

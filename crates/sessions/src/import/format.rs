@@ -1,6 +1,5 @@
 //! The formats of logs, and their properties.
 
-use base::locale::localized;
 use base::named_enum;
 
 use Format::{
@@ -79,15 +78,13 @@ impl Format {
         }
     }
 
-    /// What the records of compactions are called, in the language that is printed; `None` where they are not analysed.
-    pub fn compaction_records(self) -> Option<&'static str> {
-        self.compactions()
-            .map(|(english, chinese)| localized(english, chinese))
-    }
-
     /// Whether the compactions of these logs are analysed.
     pub const fn is_observed(self) -> bool {
-        self.compactions().is_some()
+        match self {
+            ClaudeCode | Codex | Pi | Hermes | OpenHands | CopilotCli => true,
+            Gemini | OpenCode | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic | Atif
+            | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => false,
+        }
     }
 }
 
@@ -128,29 +125,6 @@ impl Format {
             CopilotCli => Some("~/.copilot/session-state"),
             Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic
             | Atif | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
-        }
-    }
-
-    /// The records of compactions, in English and Chinese. `None`: compactions are not analysed.
-    const fn compactions(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            ClaudeCode => Some((
-                "`compact_boundary` and `microcompact_boundary` records",
-                "`compact_boundary` 与 `microcompact_boundary` 记录",
-            )),
-            Codex => Some(("`compacted` records", "`compacted` 记录")),
-            Pi => Some(("`compaction` entries", "`compaction` 条目")),
-            Hermes => Some((
-                "`[CONTEXT COMPACTION` messages",
-                "`[CONTEXT COMPACTION` 消息",
-            )),
-            OpenHands => Some(("`Condensation` events", "`Condensation` 事件")),
-            CopilotCli => Some((
-                "`session.compaction_complete` events",
-                "`session.compaction_complete` 事件",
-            )),
-            Gemini | OpenCode | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic | Atif
-            | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
 
