@@ -1,6 +1,6 @@
 //! `compeval batch`: the batches that are open at vendors.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::{Value, json};
 
 use crate::cli::args::Common;
@@ -18,14 +18,11 @@ pub(crate) enum BatchCommand {
     /// List open batches; `run` collects those that have ended
     Ls,
     /// Ask the provider to end batches early; what is done by then is kept and paid for
-    Cancel(BatchNames),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BatchNames {
-    /// The batches, as `batch ls` names them
-    #[arg(required = true, value_name = "BATCH", allow_hyphen_values = true)]
-    batches: Vec<BatchNonce>,
+    Cancel {
+        /// The batches, as `batch ls` names them
+        #[arg(required = true, value_name = "BATCH", allow_hyphen_values = true)]
+        batches: Vec<BatchNonce>,
+    },
 }
 
 pub(crate) fn run(
@@ -40,9 +37,9 @@ pub(crate) fn run(
             let batches: Vec<Value> = open.iter().map(batch_json).collect();
             console.report(&json!({ "batches": batches }), || print(&open, console));
         }
-        BatchCommand::Cancel(names) => {
+        BatchCommand::Cancel { batches } => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
-            let batches = named(&open, names)?;
+            let batches = named(&open, batches)?;
             for batch in &batches {
                 cancel(batch)?;
                 console.print(&format!(
@@ -58,8 +55,8 @@ pub(crate) fn run(
 }
 
 /// The batches that are named; all of them must be open.
-fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBatch>, Failure> {
-    let named = names.batches.iter().map(|nonce| {
+fn named<'b>(open: &'b [OpenBatch], names: &[BatchNonce]) -> Result<Vec<&'b OpenBatch>, Failure> {
+    let named = names.iter().map(|nonce| {
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
             Failure::input(format!("no open batch is called {nonce}"))

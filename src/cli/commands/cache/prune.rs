@@ -40,12 +40,6 @@ pub(crate) struct PruneArgs {
     pub(crate) dry_run: bool,
 }
 
-/// The entries to remove, and the sources of result sets, whose texts are kept.
-struct PruneCandidates {
-    records: Vec<Record>,
-    sources: HashSet<Digest>,
-}
-
 pub(super) fn run(
     common: &Common,
     paths: &ProjectPaths,
@@ -73,7 +67,7 @@ pub(super) fn run(
     };
     let disk = disk_bytes(&paths.cache);
     let mut totals = EntryTotals::default();
-    removed.records.iter().for_each(|record| totals.add(record));
+    removed.iter().for_each(|record| totals.add(record));
     let fields = json!({
         "freed": (!args.dry_run).then(|| before.saturating_sub(disk)),
         "disk": disk,
@@ -89,11 +83,12 @@ fn prune(
     common: &Common,
     paths: &ProjectPaths,
     console: &Console,
-) -> Result<PruneCandidates, Failure> {
+) -> Result<Vec<Record>, Failure> {
     let store = open_store(&paths.cache, console)?;
     let chosen = choose(&store, args, common, paths, console)?;
-    let keys: Vec<ActionKey> = chosen.records.iter().map(|record| record.key).collect();
-    store.prune(&keys, &chosen.sources)?;
+    let keys: Vec<ActionKey> = chosen.iter().map(|record| record.key).collect();
+    // The texts of what results were made from are kept.
+    store.prune(&keys, &sources_of_labels(&paths.results))?;
     print_notices(&store, console);
     store.close()?;
     Ok(chosen)
@@ -105,7 +100,7 @@ fn choose<L: Lookup>(
     common: &Common,
     paths: &ProjectPaths,
     console: &Console,
-) -> Result<PruneCandidates, Failure> {
+) -> Result<Vec<Record>, Failure> {
     let filter = CacheFilter {
         older_than: args.older_than,
         remote: args.remote.clone(),
@@ -127,10 +122,7 @@ fn choose<L: Lookup>(
         warn_about_stale(&reachable, console);
         records.retain(|record| !kept.contains(&record.key) && !reachable.contains(record));
     }
-    Ok(PruneCandidates {
-        records,
-        sources: sources_of_labels(&paths.results),
-    })
+    Ok(records)
 }
 
 /// The digests of the files that result sets were made from: `why` compares their texts with edited files. Unreadable
