@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ColorChoice, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ColorChoice};
 
 use crate::action::Stage;
 use base::locale::Locale;
@@ -43,21 +43,27 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
     /// Language of all that is printed and reported [default: that of the project]
-    #[arg(long, value_name = "LANGUAGE", value_parser = locale_parser(), global = true, help_heading = GLOBAL)]
+    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(&[Locale::En, Locale::Zh], |locale| locale.pick("en", "zh")), global = true, help_heading = GLOBAL)]
     pub(crate) locale: Option<Locale>,
     /// Do not draw progress bars
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) no_progress: bool,
 }
 
-/// Reads a language on the command line.
-fn locale_parser() -> impl TypedValueParser<Value = Locale> {
-    let names = [
-        PossibleValue::new("en").help("English"),
-        PossibleValue::new("zh").help("Chinese"),
-    ];
-    PossibleValuesParser::new(names).map(|name| if name == "zh" { Locale::Zh } else { Locale::En })
+/// Reads one of these values by its name.
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
+    values: &'static [T],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let names: Vec<&str> = values.iter().map(|value| name(*value)).collect();
+    PossibleValuesParser::new(names).try_map(move |text| {
+        let mut values = values.iter().copied();
+        values.find(|value| name(*value) == text).ok_or("unknown")
+    })
 }
+
+/// The stages of a run, which makes no probes.
+const STAGES_OF_RUN: &[Stage] = &[Stage::Compress, Stage::Answer, Stage::Judge];
 
 /// The value of `--stages` that asks for contexts alone.
 pub(crate) const ONLY_COMPRESS: &str = "compress";
@@ -99,7 +105,7 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_name = "TOPIC", help_heading = MODELS, hide_short_help = true)]
     pub(crate) focus_topic: Option<String>,
     /// How requests are sent: live, or (answers and grades) in batches, which cost half [default: live]
-    #[arg(long, value_name = "LANE", value_parser = lane, help_heading = MODELS, hide_short_help = true)]
+    #[arg(long, value_name = "LANE", value_parser = one_of(&Lane::ALL, Lane::name), help_heading = MODELS, hide_short_help = true)]
     pub(crate) lane: Option<Lane>,
     /// Name of the result set [default: a UTC timestamp]
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
@@ -108,40 +114,8 @@ pub(crate) struct SelectArgs {
     #[arg(long, help_heading = SELECTION, hide_short_help = true)]
     pub(crate) allow_unproven: bool,
     /// Ignore cached outputs of this stage and replace them
-    #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]
+    #[arg(long, value_name = "STAGE", value_parser = one_of(STAGES_OF_RUN, Stage::name), help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
-}
-
-/// Reads a stage of a run, which makes no probes.
-fn stage_of_run() -> impl TypedValueParser<Value = Stage> {
-    let stages = Stage::ALL
-        .into_iter()
-        .filter(|stage| *stage != Stage::Probes);
-    let names: Vec<PossibleValue> = stages
-        .filter_map(|stage| stage.to_possible_value())
-        .collect();
-    PossibleValuesParser::new(names).try_map(|name| <Stage as ValueEnum>::from_str(&name, false))
-}
-
-fn lane(text: &str) -> Result<Lane, String> {
-    let lane = Lane::ALL.into_iter().find(|lane| lane.name() == text);
-    lane.ok_or_else(|| format!("expected one of {}", Lane::ALL.map(Lane::name).join(", ")))
-}
-
-impl ValueEnum for Stage {
-    fn value_variants<'a>() -> &'a [Stage] {
-        &Stage::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Stage::Probes => "Probe generation",
-            Stage::Compress => "Compression",
-            Stage::Answer => "Answers",
-            Stage::Judge => "Grades",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
-    }
 }
 
 /// Limits of a command that sends requests.

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use crate::cli::args::{BudgetArgs, Common, ONLY_COMPRESS, REMOTE, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, ONLY_COMPRESS, REMOTE, SelectArgs, one_of};
 use crate::cli::failure::Failure;
 use crate::cli::screen::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
@@ -212,19 +211,8 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "URL", help_heading = REMOTE, hide_short_help = true)]
     pub(crate) remote: Option<String>,
     /// `write` also puts what is used and made into the remote (or COMPEVAL_REMOTE_MODE)
-    #[arg(long, value_name = "MODE", value_parser = remote_modes(), help_heading = REMOTE, hide_short_help = true)]
+    #[arg(long, value_name = "MODE", value_parser = one_of(&RemoteMode::ALL, RemoteMode::name), help_heading = REMOTE, hide_short_help = true)]
     pub(crate) remote_mode: Option<RemoteMode>,
-}
-
-/// The values of `--remote-mode`.
-fn remote_modes() -> impl TypedValueParser<Value = RemoteMode> {
-    let modes = RemoteMode::ALL.map(|mode| {
-        PossibleValue::new(mode.name()).help(match mode {
-            RemoteMode::Read => "Pull alone",
-            RemoteMode::Write => "Pull and put",
-        })
-    });
-    PossibleValuesParser::new(modes).map(|name| RemoteMode::from_name(&name).unwrap_or_default())
 }
 
 impl RemoteArgs {

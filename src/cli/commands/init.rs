@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, one_of};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
@@ -30,7 +29,7 @@ pub(crate) struct InitArgs {
     pub(crate) empty: bool,
     /// Add a compressor of your own (python, node) or of an agent: its files below `compressors/`, its table in
     /// `pipeline.toml`; the project may exist
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = one_of(&Adapter::ALL, Adapter::name))]
     pub(crate) compressor: Option<Adapter>,
 }
 
@@ -184,16 +183,6 @@ fn shown(path: &Path) -> String {
         ".".to_owned()
     } else {
         parts.display().to_string()
-    }
-}
-
-impl ValueEnum for Adapter {
-    fn value_variants<'a>() -> &'a [Adapter] {
-        &Adapter::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.name()))
     }
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::action::Stage;
+use crate::cli::args::one_of;
 use crate::cli::failure::Failure;
 use crate::cli::format::{age, count, duration, left, money, short_tokens, size, with_fields};
 use crate::cli::project::open_snapshot;
@@ -277,7 +278,7 @@ fn local_output(bytes: &[u8]) -> Option<String> {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CacheFilter {
     /// Only entries of this stage
-    #[arg(long)]
+    #[arg(long, value_parser = one_of(&Stage::ALL, Stage::name))]
     pub(crate) stage: Option<Stage>,
     /// Only entries made for this method
     #[arg(long)]
