@@ -106,7 +106,7 @@ fn what_are_no_two_histories_is_refused() {
     let as_log = "guard --before before.json --after short.json --format";
     project
         .expect(2, &format!("{as_log} pie"))
-        .says(&["there is no format `pie`"]);
+        .says(&["invalid value 'pie'", "claude-code"]);
     project
         .expect(2, &format!("{as_log} pi"))
         .says(&["before.json"]);

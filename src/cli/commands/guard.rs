@@ -7,8 +7,7 @@ use clap::Args;
 use guard::{Options, Report, Verdict, guard};
 use serde_json::Value;
 
-use super::fixture::format_of;
-use crate::cli::args::Common;
+use crate::cli::args::{Common, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::given;
 use crate::cli::terminal::Console;
@@ -25,8 +24,8 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) after: PathBuf,
     /// Read both as this format instead of detecting it
-    #[arg(long)]
-    pub(crate) format: Option<String>,
+    #[arg(long, value_parser = one_of(&Format::ALL, Format::name))]
+    pub(crate) format: Option<Format>,
     /// The prompt that asked for the summary
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt: Option<PathBuf>,
@@ -44,10 +43,9 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
     let is_opaque = after
         .windows(19)
         .any(|part| part == b"\"encrypted_content\"");
-    let format = format_of(args.format.as_deref())?;
     let (before, after) = (
-        conversation(&args.before, before, format)?,
-        conversation(&args.after, after, format)?,
+        conversation(&args.before, before, args.format)?,
+        conversation(&args.after, after, args.format)?,
     );
     let prompt = args
         .prompt

@@ -9,8 +9,7 @@ use guard::{Options, Report, Verdict, guard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::fixture::format_of;
-use crate::cli::args::{Common, OUTPUT};
+use crate::cli::args::{Common, OUTPUT, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{localized_count, number};
 use crate::cli::project::{folder, given};
@@ -40,8 +39,8 @@ pub(crate) struct ObserveArgs {
     #[arg(required = true, value_name = "PATH", help = paths_help())]
     pub(crate) paths: Vec<PathBuf>,
     /// Read the logs as this format instead of detecting it
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<String>,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&Format::ALL, Format::name))]
+    pub(crate) format: Option<Format>,
     /// Write the worst cases to FILE: what was read again, and what the summary said
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) html: Option<PathBuf>,
@@ -64,9 +63,8 @@ const LISTED: usize = 30;
 const SUGGESTED: usize = 3;
 
 pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Exit, Failure> {
-    let given_format = format_of(args.format.as_deref())?;
     let files = files_of(common, args, console)?;
-    let found = read_all(&files, given_format, console);
+    let found = read_all(&files, args.format, console);
     found
         .problems
         .iter()

@@ -57,11 +57,6 @@ impl Format {
         Format::ALL.map(Format::name).to_vec()
     }
 
-    /// The format of this name.
-    pub fn of_name(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
-    }
-
     /// The formats of which this holds.
     pub fn those(holds: fn(Format) -> bool) -> Vec<Format> {
         let mut all = Format::ALL.to_vec();

@@ -220,8 +220,6 @@ fn a_format_can_be_forced() {
     let bytes = b"[{\"role\":\"user\",\"content\":\"a\"}]".to_vec();
     let forced = read_bytes(Path::new("a.json"), bytes, Some(Format::Anthropic)).expect("reads");
     assert_eq!(forced.format, Format::Anthropic);
-    assert_eq!(Format::of_name("claude-code"), Some(Format::ClaudeCode));
-    assert_eq!(Format::of_name("claude"), None);
 }
 
 #[cfg(unix)]
