@@ -6,7 +6,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ColorChoice};
 
 use crate::action::Stage;
+use crate::results::Label;
+use crate::scheduler::BudgetLimits;
 use base::locale::Locale;
+use base::units::Usd;
 use models::Lane;
 
 /// Headings of `--help`. Arguments of one command without a heading are under "Arguments" and "Options".
@@ -108,8 +111,8 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_name = "LANE", value_parser = one_of(&Lane::ALL, Lane::name), help_heading = MODELS, hide_short_help = true)]
     pub(crate) lane: Option<Lane>,
     /// Name of the result set [default: a UTC timestamp]
-    #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
-    pub(crate) label: Option<String>,
+    #[arg(long, value_name = "LABEL", value_parser = Label::new, help_heading = OUTPUT)]
+    pub(crate) label: Option<Label>,
     /// Accept probe banks with facts that do not occur in the transcript
     #[arg(long, help_heading = SELECTION, hide_short_help = true)]
     pub(crate) allow_unproven: bool,
@@ -122,9 +125,26 @@ pub(crate) struct SelectArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BudgetArgs {
     /// Stop before the cost exceeds this many US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = LIMITS)]
-    pub(crate) max_cost: Option<f64>,
+    #[arg(long, value_name = "USD", value_parser = amount, allow_negative_numbers = true, help_heading = LIMITS)]
+    pub(crate) max_cost: Option<Usd>,
     /// Send at most this many requests
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) max_requests: Option<u64>,
+}
+
+impl BudgetArgs {
+    pub(crate) fn limits(&self) -> BudgetLimits {
+        BudgetLimits {
+            usd: self.max_cost,
+            requests: self.max_requests,
+        }
+    }
+}
+
+/// Reads an amount of money.
+fn amount(text: &str) -> Result<Usd, String> {
+    let usd = text.parse::<f64>().ok();
+    let usd = usd.filter(|usd| usd.is_finite() && *usd >= 0.0);
+    usd.map(Usd)
+        .ok_or_else(|| "expected an amount of money: 0 or more".to_owned())
 }

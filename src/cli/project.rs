@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, ONLY_COMPRESS, REMOTE, SelectArgs, one_of};
+use crate::cli::args::{Common, ONLY_COMPRESS, REMOTE, SelectArgs, one_of};
 use crate::cli::failure::Failure;
 use crate::cli::screen::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
@@ -16,10 +16,8 @@ use crate::evaluation::{
 use crate::pipeline::{
     MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
 };
-use crate::results::{Label, previous};
-use crate::scheduler::BudgetLimits;
+use crate::results::previous;
 use base::say;
-use base::units::Usd;
 use store::cache::{CacheSnapshot, Store};
 use store::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteKey, RemoteMode, RemoteUrl, SharedCache,
@@ -117,32 +115,6 @@ pub(crate) fn require_fixtures(paths: &ProjectPaths, names: &[String]) -> Result
     };
     let hint = suggest(unknown, paths.files.keys().map(String::as_str));
     Err(Failure::input(format!("there is no fixture `{unknown}`")).hinted(hint))
-}
-
-/// The label on the command line; the time where there is none.
-pub(crate) fn label_of(select: &SelectArgs) -> Result<Label, Failure> {
-    match &select.label {
-        Some(text) => Label::new(text).map_err(|error| Failure::input(error.to_string())),
-        None => Ok(Label::from_time(base::clock::now())),
-    }
-}
-
-/// The limits on the command line.
-pub(crate) fn limits_of(
-    BudgetArgs {
-        max_cost,
-        max_requests,
-    }: &BudgetArgs,
-) -> Result<BudgetLimits, Failure> {
-    if let Some(limit) = max_cost.filter(|limit| !limit.is_finite() || *limit < 0.0) {
-        return Err(Failure::input(format!(
-            "--max-cost {limit} is not an amount of money: expected 0 or more"
-        )));
-    }
-    Ok(BudgetLimits {
-        usd: max_cost.map(Usd),
-        requests: *max_requests,
-    })
 }
 
 fn non_empty(names: &[String]) -> Option<Vec<String>> {

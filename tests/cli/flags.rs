@@ -150,10 +150,7 @@ fn a_value_or_a_flag_without_an_effect_is_refused() {
             "possible values: compress, answer, judge",
         ),
         ("report sample --open --all", "cannot be used with"),
-        (
-            "run --max-cost -1",
-            "--max-cost -1 is not an amount of money",
-        ),
+        ("run --max-cost -1", "expected an amount of money"),
         ("plan --compare-to smaple", "there are no results `smaple`"),
         (
             "show tally-bank-export --open",

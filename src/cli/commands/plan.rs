@@ -10,9 +10,7 @@ use crate::action::{ActionKey, CellCoordinate, StageName};
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, left, right, short};
-use crate::cli::project::{
-    PREVIOUS, RemoteArgs, baseline_of, label_of, open_project, selecting_request,
-};
+use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, open_project, selecting_request};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
@@ -21,7 +19,7 @@ use crate::evaluation::{
 };
 use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline};
 use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
-use crate::results::{Design, ReadingCheck, all_sets, unfinished_refresh};
+use crate::results::{Design, Label, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
 
@@ -232,7 +230,7 @@ fn plan_project(
         compare_to,
         ..
     } = args;
-    let own = select.label.as_deref();
+    let own = select.label.as_ref().map(Label::as_str);
     let baseline = baseline_of(common, compare_to.as_deref(), own, true, console)?;
     let request = selecting_request(common, select)?;
     let pipeline = open_project(&request, console)?;
@@ -240,11 +238,6 @@ fn plan_project(
         Some(baseline) => needs_only_common(&pipeline, &request.selection, baseline)?,
         None => false,
     };
-    let label = select
-        .label
-        .as_ref()
-        .map(|_| label_of(select))
-        .transpose()?;
     let url = remote
         .given()?
         .place(&pipeline.remote)
@@ -285,7 +278,7 @@ fn plan_project(
         }),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
-        label: label.map(|label| label.to_string()),
+        label: own.map(str::to_owned),
         most_checks: match request.selection.is_whole() {
             true => most_checks(&pipeline),
             false => 0,

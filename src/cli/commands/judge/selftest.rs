@@ -10,9 +10,7 @@ use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure, budget_message};
 use crate::cli::format::{cost, count, dimension_name, number};
-use crate::cli::project::{
-    RemoteArgs, limits_of, open_project, open_request, open_store, print_notices,
-};
+use crate::cli::project::{RemoteArgs, open_project, open_request, open_store, print_notices};
 use crate::cli::screen::{Screen, print_failures};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{
@@ -288,7 +286,7 @@ pub(super) fn ask_judges(
     }
     let models = pipeline.judges.iter().map(|judge| &judge.model);
     require_keys(models.clone())?;
-    let allowance = limits_of(budget)?;
+    let allowance = budget.limits();
     require_prices(&allowance, models, pipeline)?;
     let store = open_store(&pipeline.cache, console)?;
     for source in &pipeline.sources {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{
-    RemoteArgs, limits_of, open_project, open_request, open_store, print_notices, project_paths_of,
+    RemoteArgs, open_project, open_request, open_store, print_notices, project_paths_of,
     require_fixtures,
 };
 use crate::cli::screen::Screen;
@@ -88,7 +88,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
-    let limits = limits_of(budget)?;
+    let limits = budget.limits();
     require_prices(&limits, models, &pipeline)?;
     let store = open_store(&pipeline.cache, console)?;
     store.text(

@@ -12,16 +12,14 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{
-    PREVIOUS, RemoteArgs, baseline_of, given, label_of, limits_of, selecting_request,
-};
+use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, given, selecting_request};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, Request, evaluate};
 use crate::parts::PartNumber;
 use crate::pipeline::PIPELINE_FILE;
 use crate::report::{headline, junit};
-use crate::results::{Manifest, Outcome, Summary, first_questions};
+use crate::results::{Label, Manifest, Outcome, Summary, first_questions};
 use base::files::{FileError, write_whole};
 use base::guarded;
 use base::text::shell_word;
@@ -91,19 +89,25 @@ impl RunArgs {
         screen: &Screen,
         console: &Console,
     ) -> Result<Request, Failure> {
-        let (compared, own) = (self.compare_to.as_deref(), self.select.label.as_deref());
+        let (compared, own) = (self.compare_to.as_deref(), self.select.label.as_ref());
         Ok(Request {
             part: self.part,
-            label: Some(label_of(&self.select)?),
+            label: self.select.label.clone(),
             project: selecting_request(common, &self.select)?,
             replace: self.replace,
             refresh: self.select.refresh.iter().copied().collect(),
-            limits: limits_of(&self.budget)?,
+            limits: self.budget.limits(),
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
             waits_for_batches: self.wait,
-            baseline: baseline_of(common, compared, own, self.only_common, console)?,
+            baseline: baseline_of(
+                common,
+                compared,
+                own.map(Label::as_str),
+                self.only_common,
+                console,
+            )?,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),
