@@ -258,8 +258,10 @@ fn plan(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
 }
 
 /// Words of what is not done: `todo` alone may be the name of a program.
-const OPEN: [&str; 34] = [
-    "remain",
+const OPEN: [&str; 38] = [
+    "remains to",
+    "remaining",
+    "remains open",
     "still ",
     "next ",
     "next:",
@@ -267,16 +269,18 @@ const OPEN: [&str; 34] = [
     "left to",
     "left open",
     "not yet",
-    "pending",
+    "is pending",
+    "are pending",
+    "still pending",
     "follow-up",
     "follow up",
-    "later",
     "haven't",
     "hasn't",
     "open for",
     "open question",
     "open point",
-    "wait",
+    "waiting for",
+    "wait for",
     "blocked",
     "unfinished",
     "outstanding",
@@ -294,6 +298,22 @@ const OPEN: [&str; 34] = [
     "还需",
     "待办",
 ];
+/// Words of a sentence that says that something is not open.
+const CLOSED: [&str; 13] = [
+    "nothing",
+    "none ",
+    "no open",
+    "no pending",
+    "no remaining",
+    "no more",
+    "no longer",
+    "already",
+    "is done",
+    "are done",
+    "没有未",
+    "都完成",
+    "已完成",
+];
 /// Beginnings of sentences about what was done.
 const PAST: [&str; 8] = [
     "i checked",
@@ -309,9 +329,8 @@ const PAST: [&str; 8] = [
 fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
     let lower = whole.to_lowercase();
-    if !OPEN.iter().any(|word| lower.contains(word))
-        || PAST.iter().any(|start| lower.starts_with(start))
-    {
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if !has(&OPEN) || has(&CLOSED) || PAST.iter().any(|start| lower.starts_with(start)) {
         return None;
     }
     let mut names = terms(&whole).into_iter();
@@ -504,6 +523,26 @@ mod tests {
             );
             assert_eq!(verified.missing, [], "{:?}", verified.dropped);
         }
+    }
+
+    #[test]
+    fn what_is_done_or_stays_is_not_open() {
+        for sentence in [
+            "Nothing remains to be done for `api.py` and `core.py`.",
+            "All tasks in `plan.md` are done; nothing is pending in `b.md`.",
+            "`SOUL.md` remains independent of `agent.py`.",
+            "Later versions of `numpy` fixed `dot.py`.",
+            "`plan.md` 里的任务都完成了，没有未完成的 `b.md`。",
+        ] {
+            assert!(task(sentence, Locale::En).is_none(), "{sentence}");
+        }
+        assert!(
+            task(
+                "Still pending: `api.py` has no test in `test_api.py`.",
+                Locale::En
+            )
+            .is_some()
+        );
     }
 
     #[test]

@@ -353,6 +353,21 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_a_message_gives_twice_or_a_program_said_is_not_sure() {
+        let said = |text: &str| {
+            let notes = SessionNotes::from_messages(&[Message::text(Role::Assistant, text)]);
+            let sure = notes
+                .values
+                .iter()
+                .filter(|(key, _)| !notes.contested.contains(key));
+            sure.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(said("I set padding: 4px on the list."), ["4px"]);
+        assert!(said("Set padding: 4px on the list.\nSet padding: 8px on the button.").is_empty());
+        assert!(said("The log says max_conn=100 is not enough.").is_empty());
+    }
+
+    #[test]
     fn nothing_to_note_is_an_empty_text() {
         assert_eq!(
             notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS),

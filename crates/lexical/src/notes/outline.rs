@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::SessionNotes;
-use sessions::transcript::{FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user};
+use sessions::transcript::{
+    FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user, typed_words,
+};
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl SessionOutline {
     /// Applies the rules to `span`.
     pub fn from_messages(span: &[Message]) -> SessionOutline {
         let notes = SessionNotes::from_messages(span);
-        let words = own_words(span);
+        let words = typed(span);
         let mut files = notes.lasting_files();
         files.retain(|note| !note.file.deleted);
         let refused = span.iter().filter(|one| is_refused_by_user(&one.content));
@@ -64,18 +66,26 @@ impl SessionOutline {
             demands: notes
                 .demands
                 .iter()
-                .filter(|demand| words.iter().any(|text| text.contains(*demand)))
+                .filter(|demand| {
+                    let mut own = words.iter().filter(|text| is_own(text));
+                    own.any(|text| text.contains(*demand))
+                })
                 .cloned()
                 .collect(),
             findings: notes.findings.clone(),
             plan: open_plan(span),
             tasks: notes.tasks.clone(),
-            request: words.last().map(|text| (*text).to_owned()),
+            request: words.last().filter(|text| is_own(text)).cloned(),
             last_command: calls(span)
                 .rev()
                 .filter(|call| !refused.contains(call.id.as_str()))
                 .find_map(|call| command(&call.function.arguments)),
-            values: notes.values.clone(),
+            values: notes
+                .values
+                .iter()
+                .filter(|(key, _)| !notes.contested.contains(key))
+                .cloned()
+                .collect(),
         }
     }
 }
@@ -109,19 +119,18 @@ fn message_in(line: &str) -> Option<&str> {
     (!is_warning && letters >= LETTERS).then_some(bare)
 }
 
-/// What the person wrote, without prompts that programs write in the person's name and texts so long that they were
-/// pasted.
-fn own_words(span: &[Message]) -> Vec<&str> {
-    const LONGEST: usize = 1500;
-    let messages = span
-        .iter()
-        .filter(|message| message.role == Role::User)
-        .map(|message| message.content.trim());
+/// What the person typed, message by message.
+fn typed(span: &[Message]) -> Vec<String> {
+    let messages = span.iter().filter(|message| message.role == Role::User);
     messages
-        .filter(|text| {
-            text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")
-        })
+        .filter_map(|message| typed_words(&message.content))
         .collect()
+}
+
+/// Whether the person wrote a text: a longer one was pasted, and a program may have written it.
+fn is_own(text: &str) -> bool {
+    const LONGEST: usize = 1500;
+    text.chars().nth(LONGEST).is_none()
 }
 
 fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {

@@ -38,6 +38,11 @@ rule!(
     r"(?i)\b(to-?do|next( step| up|:| is)|remain(s|ing)?|left (to|for|open)|still (fail|need|open|miss|broken|to|not|has|have|red)|not yet|pending|follow[- ]?up|unfinished|outstanding|later|haven'?t|hasn'?t|before (release|merging|shipping)|wait(ing)? (for|on)|tomorrow|blocked|open (question|issue|point|item)s?)|待办|接下来|下一步|还没|尚未|剩下|仍然|未完成|还需|有待"
 );
 rule!(
+    /// Whether a sentence tells what a program or a file says.
+    reports,
+    r"(?i)\b(says?|said|shows?|reports?|reported|prints?|printed|logs?|exceeded|expected)\b|日志|输出|显示|超出"
+);
+rule!(
     /// Whether a line looks like the output of a failing program.
     is_error_line,
     r"^\s*(E\s{2,}\S|[\w.:]*(Error|Exception|Panic)\b\s*[:(\[]|FAILED\b|FAIL[: ]|(fatal|error|panic|ERROR|CRITICAL|Fatal)(\[\w+\])?:|Segmentation fault|thread '.*' panicked|npm ERR!|make: \*\*\*|assert(ion)?\b.*fail)|\b(nginx: \[emerg\]|command not found|No such file or directory|Permission denied|Connection refused|Address already in use|Traceback \(most recent|UnhandledPromise|database is locked|syntax error|constraint failed|timed out|cannot open|undefined reference)|: error: |: fatal error: "

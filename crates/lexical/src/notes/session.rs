@@ -2,7 +2,7 @@
 //!
 //! Tests that failed behind a pipe: `cargo test | tail` ends with the exit code of `tail`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub struct SessionNotes {
     pub findings: Vec<String>,
     /// Settings with the value seen last.
     pub values: Vec<(String, String)>,
+    /// Keys of values to which one message gave two values last.
+    pub contested: HashSet<String>,
 }
 
 /// What happened to one file.
@@ -77,6 +79,7 @@ impl SessionNotes {
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
         let mut details: Vec<(String, String)> = Vec::new();
         for message in messages {
+            let known = notes.values.len();
             match message.role {
                 Role::System => {}
                 Role::User => notes.note_user(&message.content),
@@ -93,6 +96,7 @@ impl SessionNotes {
                 calls.insert(&call.id, call);
                 notes.note_call(call, &mut details);
             }
+            notes.settle_values(known);
         }
         notes.files = FileLedger::from_messages(messages)
             .files
@@ -133,8 +137,9 @@ impl SessionNotes {
             } else if rules::states_reason(sentence) || is_measured(sentence) {
                 push_new(&mut self.findings, clipped(sentence));
             }
-            if let Some((key, value)) = rules::assignment(sentence) {
-                self.note_value(key, value);
+            let assigned = rules::assignment(sentence).filter(|_| !rules::reports(sentence));
+            if let Some((key, value)) = assigned {
+                self.values.push((key.to_owned(), value.to_owned()));
             }
         }
     }
@@ -172,15 +177,24 @@ impl SessionNotes {
             if let Some((key, value)) = rules::assignment(line)
                 .filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
             {
-                self.note_value(key, value);
+                self.values.push((key.to_owned(), value.to_owned()));
             }
         }
     }
 
-    fn note_value(&mut self, key: &str, value: &str) {
-        let key = key.to_owned();
-        self.values.retain(|(known, _)| *known != key);
-        self.values.push((key, value.to_owned()));
+    /// Lets the values after the first `known`, which one message gave, replace older ones.
+    fn settle_values(&mut self, known: usize) {
+        let given = self.values.split_off(known);
+        for (key, value) in &given {
+            let mut all = given.iter();
+            if all.any(|(other, another)| other == key && another != value) {
+                self.contested.insert(key.clone());
+            } else {
+                self.contested.remove(key);
+            }
+            self.values.retain(|(known, _)| known != key);
+            self.values.push((key.clone(), value.clone()));
+        }
     }
 
     fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {

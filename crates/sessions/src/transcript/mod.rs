@@ -12,6 +12,7 @@ mod fold;
 mod ledger;
 mod operation;
 mod shell;
+mod typed;
 mod typography;
 
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
@@ -32,4 +33,5 @@ pub use fold::{MappedFold, fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
 pub use operation::{FileAction, FileOperation, without_lines};
 pub use shell::{ShellCommand, may_change_unnamed_files, shell_commands, shell_operations};
+pub use typed::typed_words;
 pub use typography::TypographyRules;

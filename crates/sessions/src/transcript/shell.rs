@@ -128,6 +128,7 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
             .first()
             .is_some_and(|mode| !mode.starts_with("--") && mode.contains('x')),
         "awk" | "gawk" => has(rest, &["inplace"]),
+        "gh" => has(rest, &["checkout"]),
         "svn" | "hg" => has(
             rest,
             &["update", "up", "merge", "revert", "patch", "import"],
@@ -183,7 +184,26 @@ fn rewrites(program: &str, rest: &[&str]) -> bool {
             &["--write", "--fix", "--in-place", "--inplace", "--apply"],
         )
         || subcommand.is_some_and(|word| matches!(*word, "fmt" | "format"))
+        || is_runner(program) && subcommand.is_some_and(|word| writes_manifest(word))
         || is_runner(program) && runs_formatter(rest)
+}
+
+/// Whether a subcommand of a package manager changes the file that names the packages.
+fn writes_manifest(subcommand: &str) -> bool {
+    matches!(
+        subcommand,
+        "add"
+            | "remove"
+            | "uninstall"
+            | "install"
+            | "i"
+            | "require"
+            | "update"
+            | "upgrade"
+            | "version"
+            | "get"
+            | "mod"
+    )
 }
 
 fn has(words: &[&str], marks: &[&str]) -> bool {
@@ -242,9 +262,10 @@ fn changes_work_tree(rest: &[&str]) -> bool {
 
 /// Whether a program runs tasks that have names.
 fn is_runner(program: &str) -> bool {
-    const RUNNERS: [&str; 22] = [
-        "make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "npx", "bunx", "cargo", "go",
-        "deno", "mix", "dotnet", "uv", "uvx", "poetry", "tox", "nox", "gradlew", "mvn",
+    const RUNNERS: [&str; 24] = [
+        "composer", "helm", "make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "npx",
+        "bunx", "cargo", "go", "deno", "mix", "dotnet", "uv", "uvx", "poetry", "tox", "nox",
+        "gradlew", "mvn",
     ];
     RUNNERS.contains(&program)
 }
@@ -475,8 +496,12 @@ struct Splitter {
 
 impl Splitter {
     fn end_word(&mut self) {
-        if !self.word.is_empty() {
-            self.words.push(std::mem::take(&mut self.word));
+        let word = std::mem::take(&mut self.word);
+        match word.as_str() {
+            "" => {}
+            // A word that is only such a sign was quoted: it is no redirection.
+            ">" | ">>" | "<" => self.words.push(format!("'{word}'")),
+            _ => self.words.push(word),
         }
     }
 
@@ -584,6 +609,7 @@ mod tests {
                 .is_empty()
         );
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
+        assert!(of("grep '>' src/y.py; grep -n \">>\" a.md").is_empty());
     }
 
     #[test]
@@ -614,6 +640,10 @@ mod tests {
             "for f in *.py; do sed -i s/a/b/ $f; done",
             "cargo fmt",
             "make fmt",
+            "npm install lodash",
+            "cargo add serde",
+            "go mod tidy",
+            "gh pr checkout 3",
             "npm run lint:fix",
             "npx prettier --write src",
             "ruff format .",
