@@ -13,7 +13,7 @@ use sessions::transcript::{
 };
 
 use super::request::{Request, requests};
-use super::set::{Item, PlantedSet, Turn, Wording, rule};
+use super::set::{Item, PlantedSet, Turn, Wording, overlap, rule};
 use super::{Kind, State, Target};
 use crate::action::Digest;
 
@@ -89,7 +89,7 @@ impl LeftOut {
         );
         say(
             self.no_item,
-            "the set has no item of these kinds in the user's language whose objects are new to the session",
+            "the set has too few items of these kinds in the user's language with objects that are new to the session",
         );
         if !self.mentioned.is_empty() {
             let objects: Vec<&str> = self.mentioned.iter().map(String::as_str).collect();
@@ -295,7 +295,8 @@ impl<'a> Planter<'a> {
                 let object = digits(pattern, random);
                 if self.folded.contains(&fold(&object)) {
                     left_out.mentioned.insert(object);
-                } else if objects.insert(object.clone()) {
+                } else if !objects.iter().any(|other| overlap(other, &object)) {
+                    objects.insert(object.clone());
                     drawn.push(object);
                 }
                 if drawn.len() == needed {

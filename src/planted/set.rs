@@ -10,6 +10,7 @@ use super::Kind;
 use base::fault::Fault;
 use base::locale::Locale;
 use lexical::claims::{Rule, RuleFinder};
+use sessions::transcript::fold;
 
 /// The items to plant, by the language of the session's user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -122,7 +123,8 @@ impl PlantedSet {
         })?;
         let fault = set.fault();
         fault.map_or(Ok(set), |(named, message, help)| {
-            let at = text.find(&named).unwrap_or(0);
+            let quoted = text.find(&format!("\"{named}\"")).map(|at| at + 1);
+            let at = quoted.or_else(|| text.find(&named)).unwrap_or(0);
             let end = (at + named.len()).clamp(at, text.len());
             Err(Fault::at(at..end, message, help))
         })
@@ -211,8 +213,25 @@ impl Item {
                 "name at least four, or one with # for each digit that is drawn, as in \"NT-####\"",
             ));
         }
-        None
+        let mut objects = self.objects.iter().enumerate();
+        let clash = objects.find(|(at, object)| {
+            let mut earlier = self.objects.iter().take(*at);
+            earlier.any(|earlier| overlap(earlier, object))
+        });
+        clash.map(|(_, object)| {
+            (
+                at(object),
+                format!("the object `{object}` of the item `{name}` has an earlier one in it, or is in one"),
+                "a text with the longer one has both: name objects that do not contain one another",
+            )
+        })
     }
+}
+
+/// Whether one of two objects is in the other, so that a text cannot name one of them alone.
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(fold);
+    one.contains(&other) || other.contains(&one)
 }
 
 impl Wording {
@@ -319,6 +338,11 @@ mod tests {
             ("objects = [\"N-###\"]\n", "", "missing field `objects`"),
             ("[\"N-###\"]", "[]", "too few `objects`"),
             ("[\"N-###\"]", "[\"N-1\"]", "too few `objects`"),
+            (
+                "[\"N-###\"]",
+                "[\"N-#\", \"N-##\"]",
+                "`N-##` of the item `a` has an earlier one in it",
+            ),
             (
                 "action = \"send {object}\"",
                 "action = \"send it\"",

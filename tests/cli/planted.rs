@@ -267,13 +267,21 @@ fn a_wrong_set_is_named_and_a_session_without_room_is_said() {
     project
         .expect(2, "plan --planted")
         .says(&["too few `objects`", "items.toml:2"]);
-    project.write(
-        "items.toml",
-        "[[en.item]]\nname = \"a\"\naction = \"send {object}\"\ncommand = \"send {object}\"\nobjects = [\"src/worker.rs\", \"N-1\", \"N-2\", \"N-3\"]\n",
-    );
-    project
-        .expect(0, "plan --planted")
-        .says(&["one mentions itself, and so does not get: src/worker.rs"]);
+    let set = |objects: &str| {
+        let item =
+            "[[en.item]]\nname = \"a\"\naction = \"send {object}\"\ncommand = \"send {object}\"";
+        project.write("items.toml", &format!("{item}\nobjects = [{objects}]\n"));
+    };
+    set("\"N-1\", \"N-2\", \"N-3\", \"N-12\"");
+    project.expect(2, "plan --planted").says(&[
+        "items.toml:5",
+        "`N-12`",
+        "do not contain one another",
+    ]);
+    set("\"src/worker.rs\", \"N-1\", \"N-2\", \"N-3\"");
+    let planned = project.expect(0, "plan --planted");
+    planned.says(&["one mentions itself, and so does not get: src/worker.rs"]);
+    planned.says(&["nothing can be planted in three", "in the user's language"]);
     let project = sessions();
     let short = json!({ "name": "short", "messages": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}], "points": [2] });
     project.write("fixtures/short.json", &short.to_string());
