@@ -233,14 +233,13 @@ pub(super) fn planted_items(
 
 /// Plants the items into the fixtures, and reports what is left out.
 pub(super) fn plant_all(items: &Items, fixtures: &mut [LoadedFixture], problems: &mut Problems) {
-    for (place, loaded) in fixtures.iter_mut().enumerate() {
+    for loaded in fixtures {
         let fixture = &loaded.fixture;
         let end = loaded.points.first().copied();
         let session = Session {
             name: &fixture.name,
             messages: &fixture.messages,
             span: (fixture.start(), end.unwrap_or(fixture.messages.len())),
-            place,
         };
         let planting = plant(&items.set, session, items.design.variants, items.seed);
         if planting.variants.is_empty() {

@@ -20,14 +20,12 @@ use crate::action::Digest;
 /// A recorded session, as far as planting needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Session<'s> {
-    /// Its name, which decides what is drawn.
+    /// Its name, which decides what is drawn and how the positions of the kinds are rotated.
     pub name: &'s str,
     /// All of its messages.
     pub messages: &'s [Message],
     /// What the first compression replaces.
     pub span: (usize, usize),
-    /// Its place among the sessions, which rotates the positions of the kinds.
-    pub place: usize,
 }
 
 /// What was planted in a session.
@@ -154,11 +152,19 @@ impl<'a> Planter<'a> {
         }
     }
 
+    /// Where a session begins with the positions and kinds that its variants rotate over. It is drawn from its name, so
+    /// other sessions do not decide what is planted in it.
+    fn rotation(&self) -> usize {
+        let purpose = format!("planted rotation {}", self.session.name);
+        let different = RulePosition::ALL.len() * Kind::ALL.len();
+        sequence(self.seed, &purpose).below(different)
+    }
+
     /// One variant; `None` where nothing can be planted.
     fn variant(&self, number: u32, left_out: &mut LeftOut) -> Option<Variant> {
         let purpose = |of: &str| format!("planted {of} {} {number}", self.session.name);
         let mut random = sequence(self.seed, &purpose("items"));
-        let turn = number as usize + self.session.place;
+        let turn = number as usize + self.rotation();
         // Where tokens are short, each variant begins with another kind.
         let count = Kind::ALL.len();
         let kinds = (0..count).filter_map(|at| Kind::ALL.get((at + 2 * turn) % count).copied());
@@ -381,7 +387,7 @@ impl<'a> Planter<'a> {
     }
 }
 
-/// Rotated over variants and sessions, as a Latin square.
+/// Rotated over the variants of a session, as a Latin square.
 fn position_of(kind: Kind, turn: usize) -> RulePosition {
     let at = Kind::ALL.iter().position(|known| *known == kind);
     let positions = RulePosition::ALL;
@@ -466,12 +472,11 @@ mod tests {
     use crate::planted::fakes::session;
     use crate::planted::{ReplyFault, grade_next, grade_states};
 
-    fn planted(messages: &[Message], place: usize) -> Planting {
+    fn planted(messages: &[Message]) -> Planting {
         let session = Session {
             name: "s",
             messages,
             span: (0, messages.len()),
-            place,
         };
         plant(PlantedSet::built_in(), session, 4, 7)
     }
@@ -480,10 +485,10 @@ mod tests {
     fn each_variant_has_one_item_a_kind_at_rotated_positions_in_both_languages() {
         for words in ["go on with it ", "继续检查这个文件，"] {
             let messages = session(words, 40);
-            let planting = planted(&messages, 0);
+            let planting = planted(&messages);
             assert_eq!(
                 planting,
-                planted(&messages, 0),
+                planted(&messages),
                 "the same seed plants the same"
             );
             assert_eq!(planting.left_out, Vec::<String>::new());
@@ -525,7 +530,7 @@ mod tests {
     #[test]
     fn a_session_that_is_too_short_gets_fewer_items_and_says_so() {
         let short = session("go on with it ", 8);
-        let planting = planted(&short, 0);
+        let planting = planted(&short);
         let tokens: u64 = short
             .iter()
             .map(|message| estimate_tokens(&message.countable_text()).0)
@@ -542,12 +547,12 @@ mod tests {
             "{:?}",
             planting.left_out
         );
-        assert!(planted(&session("go", 1), 0).variants.is_empty());
+        assert!(planted(&session("go", 1)).variants.is_empty());
     }
 
     #[test]
     fn a_reply_is_read_whole_or_not_at_all() {
-        let planting = planted(&session("go on with it ", 40), 1);
+        let planting = planted(&session("go on with it ", 40));
         let variant = &planting.variants[1];
         let entries = |word: &dyn Fn(usize) -> String| -> String {
             let all = variant

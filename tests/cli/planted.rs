@@ -118,6 +118,8 @@ fn without_bank_and_judge_the_control_is_right_and_nothing_is_no_knowledge() {
 #[test]
 fn a_shorter_context_that_forgets_fails_the_gate() {
     let project = sessions();
+    // Each kind stands early, in the middle and late in each of the few sessions.
+    project.edit("pipeline.toml", "variants = 2", "variants = 3");
     project.edit(
         "pipeline.toml",
         "target_tokens = 900",
@@ -290,6 +292,35 @@ fn a_wrong_set_is_named_and_a_session_without_room_is_said() {
         .says(&["nothing can be planted in short"]);
     project.edit("pipeline.toml", "variants = 2", "variants = 0");
     project.expect(2, "plan --planted").says(&["variants"]);
+}
+
+#[test]
+fn what_is_planted_in_a_session_does_not_depend_on_the_other_sessions() {
+    let project = sessions();
+    project.expect(0, "run --planted --label a");
+    // A session of which all were planted is shown as it was.
+    let shown = project.expect(0, "show two --planted --method full --point 1 --label a");
+    let items: Vec<&str> = shown.stdout.trim().split("\n\n").collect();
+    assert_eq!(items.len(), 2 * 8, "{}", shown.stdout);
+    for item in items {
+        let said = item.lines().nth(1).unwrap_or_default();
+        assert!(!said.starts_with("  context:"), "what was said: {item}");
+    }
+    // Alone, it is what it was among the others.
+    project.expect(
+        0,
+        "run --planted --fixtures two --label alone --compare-to a",
+    );
+    let stages = project.result("alone", "manifest.json")["stages"].clone();
+    assert_eq!(stages["compress"]["executed"], 0, "{stages}");
+    assert_eq!(stages["answer"]["executed"], 0, "{stages}");
+    // A new session makes nothing stale, wherever its name stands.
+    let added = project.read("fixtures/two.json");
+    let added = added.replace("\"two\"", "\"another\"");
+    project.write("fixtures/another.json", &added);
+    let plan = project.expect(0, "plan --planted --json").json();
+    assert_eq!(plan["stages"]["compress"]["cached"], 36, "{plan}");
+    assert_eq!(plan["stages"]["answer"]["blocked"], 24, "{plan}");
 }
 
 #[test]

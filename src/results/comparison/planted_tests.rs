@@ -20,14 +20,13 @@ const SESSIONS: [(&str, &str); 3] = [
 ];
 
 fn variants() -> Vec<(&'static str, Vec<Message>, Vec<Variant>)> {
-    let sessions = SESSIONS.iter().enumerate();
-    let planted = sessions.map(|(place, (name, words))| {
+    let sessions = SESSIONS.iter();
+    let planted = sessions.map(|(name, words)| {
         let messages = session(words, 40);
         let session = Session {
             name,
             messages: &messages,
             span: (0, messages.len()),
-            place,
         };
         let planting = plant(PlantedSet::built_in(), session, 4, 7);
         (*name, messages, planting.variants)
