@@ -163,7 +163,7 @@ fn main_table(
             .map(|figure| figure_cell(figure, method, compared, summary, tr));
         let scores = is_answered.then(|| plain_cell(overall)).into_iter();
         let cells = scores
-            .chain(comparison.map(|_| change_cell(compared)))
+            .chain(comparison.map(|_| change_cell(compared, tr)))
             .chain(figures);
         named_row(tr.method_label(name, method.kept.as_deref()), cells)
     };
@@ -181,10 +181,19 @@ fn lacks_some(figure: &Figure, method: &MethodSummary) -> bool {
         .is_some_and(|(present, of)| present < of)
 }
 
-fn change_cell(compared: Option<&MethodComparison>) -> TableCell {
+/// The change, and on how many of the fixtures it was found: the level beside it is over all of them.
+fn change_cell(compared: Option<&MethodComparison>, tr: &Translation) -> TableCell {
     let test = compared.and_then(|compared| compared.overall.as_ref());
     vec![test.map_or((TextStyle::Plain, UNKNOWN.to_owned()), |test| {
-        let text = format!("{} {}", mark(Some(test)), signed(test.difference));
+        let (tested, all) = (test.clusters, test.clusters + test.unchanged);
+        let part = match tested == 0 || tested == all {
+            true => String::new(),
+            false => tr.pick(
+                format!(" ({tested} of {all})"),
+                format!("（{tested}/{all}）"),
+            ),
+        };
+        let text = format!("{} {}{part}", mark(Some(test)), signed(test.difference));
         let style = TextStyle::from_verdict(test.verdict);
         (style, text.trim().to_owned())
     })]

@@ -532,10 +532,17 @@ fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
     {
         *row = earlier.clone();
     }
-    let english = sentence_of(&partly, &before, |_| ());
+    let (manifest, summary) = comparison_of(&partly, &before, |_| ());
+    let english = sentence(&manifest, &summary);
     assert!(
         english.contains(": anchored +0.") && english.contains(") on 3 of 4 fixtures"),
         "{english}"
+    );
+    let shown = screen(&summary, &manifest, 100, 24).plain();
+    let row = shown.lines().find(|line| line.starts_with("anchored "));
+    assert!(
+        row.is_some_and(|row| row.contains(" (3 of 4) ")),
+        "beside the change: {shown}"
     );
     assert!(!sentence_of(&all_rows(3.1), &before, |_| ()).contains("fixtures"));
 }
