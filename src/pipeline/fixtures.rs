@@ -26,6 +26,18 @@ const FIXTURE_BYTES: usize = 150_000;
 /// The same for all fixtures of a project together, in bytes.
 const FIXTURES_BYTES: usize = 500_000;
 
+/// What a command needs of the banks. Only for a run it is an error that nothing is selected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Banks {
+    /// For a run: fixtures without one are left out.
+    #[default]
+    Needed,
+    /// For results that exist, whatever was asked then: banks are read where there are some.
+    IfThere,
+    /// For commands that run no matrix: none is read.
+    Unread,
+}
+
 /// Checks of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FixtureChecks {
@@ -35,8 +47,8 @@ pub(super) struct FixtureChecks {
     pub(super) allow_unproven: bool,
     /// Whether the answerer is shown what follows the point.
     pub(super) verbatim_tail: bool,
-    /// Whether banks are left unread.
-    pub(super) without_banks: bool,
+    /// Whether banks are read, and whether a fixture without one is left out.
+    pub(super) banks: Banks,
 }
 
 impl FixtureChecks {
@@ -71,10 +83,9 @@ impl FixtureLoader<'_> {
     /// Reads the selected fixtures with their banks, sorted by name. Also returns the names of those without a bank.
     pub(super) fn load(mut self, selection: &MatrixSelection) -> (Vec<LoadedFixture>, Vec<String>) {
         let fixtures = self.fixture_files();
-        let banks = if self.checks.without_banks {
-            BTreeMap::new()
-        } else {
-            self.bank_files()
+        let banks = match self.checks.banks {
+            Banks::Unread => BTreeMap::new(),
+            Banks::Needed | Banks::IfThere => self.bank_files(),
         };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
@@ -85,7 +96,7 @@ impl FixtureLoader<'_> {
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
             let fixture = self.read_fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
-                (None, fixture) if self.checks.without_banks => {
+                (None, fixture) if self.checks.banks != Banks::Needed => {
                     loaded
                         .extend(fixture.map(|(fixture, file)| without_bank(fixture, (path, file))));
                 }

@@ -9,7 +9,7 @@ use super::file::tables::{
     AnswerTable, CompressTable, Declared, GateTable, PipelineTable, PlantedTable, strategy_place,
 };
 use super::file::{Located, ReadToml, items as tables, value};
-use super::fixtures::{FixtureChecks, FixtureLoader};
+use super::fixtures::{Banks, FixtureChecks, FixtureLoader};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
 use super::paths::{self, declared_remote};
@@ -46,9 +46,8 @@ pub struct OpenRequest {
     pub compress_only: bool,
     /// `--planted`: only planted items are asked about, without banks and judges.
     pub planted: bool,
-    /// Fixtures are read without their banks, and a project without any fixture is not an error: for commands that run no
-    /// matrix.
-    pub without_banks: bool,
+    /// What is needed of the banks.
+    pub banks: Banks,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
     pub needs_keys: bool,
     /// How many processes share the providers' limits, this one included; `None` means this one alone.
@@ -152,7 +151,7 @@ impl ProjectLoader<'_> {
                 &mut reader,
             ));
         }
-        if !self.takes_no_banks() {
+        if self.banks() == Banks::Needed {
             select::keep_probes(&mut fixtures, &self.request.selection, &mut problems);
         }
         if let Some(items) = &items {
@@ -172,7 +171,7 @@ impl ProjectLoader<'_> {
             return Err(OpenError::Problems(problems));
         };
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
-        if !has_cells && !self.request.without_banks {
+        if !has_cells && self.request.banks == Banks::Needed {
             let empty = select::nothing_selected(&self.request.selection, &without_bank);
             return Err(OpenError::Empty(Box::new(empty)));
         }
@@ -210,12 +209,12 @@ impl ProjectLoader<'_> {
             allow_unproven,
             ..
         } = *self.request;
-        let without_banks = self.takes_no_banks();
+        let banks = self.banks();
         let checks = FixtureChecks {
             strict,
             allow_unproven,
             verbatim_tail,
-            without_banks,
+            banks,
         };
         FixtureLoader {
             file: self.file,
@@ -289,7 +288,7 @@ impl ProjectLoader<'_> {
 
     /// Reports the stages that are needed and not declared.
     fn require_stages(&self, context: &mut ValidationContext<'_>) {
-        let is_needed = !self.is_compress_only();
+        let is_needed = !self.is_compress_only() && self.request.banks != Banks::IfThere;
         self.require(
             "compress",
             tables(&self.declared.compress).is_empty(),
@@ -331,7 +330,7 @@ impl ProjectLoader<'_> {
     /// Whether items are planted.
     fn plants(&self) -> bool {
         let enabled = value(&PlantedTable::of(&self.declared.planted).enabled);
-        !self.request.without_banks && (self.request.planted || enabled == Some(true))
+        self.request.banks == Banks::Needed && (self.request.planted || enabled == Some(true))
     }
 
     /// Whether planted items are all that is asked about: by `--planted`, and where nobody is declared to grade answers.
@@ -341,8 +340,11 @@ impl ProjectLoader<'_> {
         self.plants() && (self.request.planted || is_without_judges && !self.request.compress_only)
     }
 
-    fn takes_no_banks(&self) -> bool {
-        self.request.without_banks || self.is_compress_only() || self.is_planted_alone()
+    fn banks(&self) -> Banks {
+        match self.request.banks {
+            Banks::Needed if self.is_compress_only() || self.is_planted_alone() => Banks::Unread,
+            banks => banks,
+        }
     }
 
     fn is_wanted(&self, table: &Located<CompressTable>) -> bool {
@@ -422,7 +424,7 @@ impl ProjectLoader<'_> {
                 continue;
             };
             if settings.judge_context
-                && !self.takes_no_banks()
+                && self.banks() == Banks::Needed
                 && matches!(method.strategy, Strategy::Opaque { .. })
             {
                 self.reject_opaque_with_judge_context(context, &method, table);

@@ -13,7 +13,7 @@ use base::units::Tokens;
 use compeval::compress::{CommandSpec, CompressOutput, Method, MethodName, Protocol, Strategy};
 use compeval::entries::{EntryLookup, key_of};
 use compeval::judge::{CriterionId, Rubric, read_reply};
-use compeval::pipeline::{OpenRequest, open, project_paths, starter_files};
+use compeval::pipeline::{Banks, OpenRequest, open, project_paths, starter_files};
 use compeval::probe::ParsedBank;
 use models::{Dialect, Operation, read, read_billing};
 use sessions::import::{FixtureOptions, assemble, read_bytes};
@@ -254,7 +254,7 @@ fn pipelines() {
         drop(open(
             &OpenRequest {
                 file: path.clone(),
-                without_banks: true,
+                banks: Banks::Unread,
                 ..OpenRequest::default()
             },
             &environment,

@@ -12,6 +12,7 @@ use crate::cli::format::with_fields;
 use crate::cli::project::{PREVIOUS, given, named_side, open_request, open_snapshot, read_project};
 use crate::cli::terminal::Console;
 use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
+use crate::pipeline::{Banks, OpenRequest};
 use crate::report::headline;
 use crate::results::{ComparisonScope, summarize};
 use base::files::write_private;
@@ -37,7 +38,12 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
-    let pipeline = read_project(&open_request(common)?)?.pipeline;
+    let request = OpenRequest {
+        allow_unproven: true,
+        banks: Banks::IfThere,
+        ..open_request(common)?
+    };
+    let pipeline = read_project(&request)?.pipeline;
     let scope = if args.only_common {
         ComparisonScope::Common
     } else {

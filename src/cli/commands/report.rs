@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{open_request, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
-use crate::pipeline::OpenRequest;
+use crate::pipeline::{Banks, OpenRequest};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::locale::{Locale, localized};
@@ -51,6 +51,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     }
     let request = OpenRequest {
         allow_unproven: true,
+        banks: Banks::IfThere,
         ..open_request(common)?
     };
     let pipeline = read_project(&request)?.pipeline;

@@ -17,7 +17,7 @@ use crate::evaluation::{
     EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
 };
 use crate::judge::{DimensionResult, SelfTestVerdict};
-use crate::pipeline::{OpenRequest, Overrides, Pipeline};
+use crate::pipeline::{Banks, OpenRequest, Overrides, Pipeline};
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
@@ -68,7 +68,7 @@ pub(super) fn judges_of(
             judge_model: model.map(str::to_owned),
             ..Overrides::default()
         },
-        without_banks: true,
+        banks: Banks::Unread,
         ..open_request(common)?
     };
     open_project(&request, console)

@@ -20,8 +20,8 @@ use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, require_keys, require_prices, with_engine,
 };
 use crate::pipeline::{
-    FixtureIx, Generator, MatrixSelection, OpenRequest, Overrides, Pipeline, PointIx, ProjectPaths,
-    list,
+    Banks, FixtureIx, Generator, MatrixSelection, OpenRequest, Overrides, Pipeline, PointIx,
+    ProjectPaths, list,
 };
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
@@ -80,7 +80,7 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
             model: model.clone(),
             ..Overrides::default()
         },
-        without_banks: true,
+        banks: Banks::Unread,
         ..open_request(common)?
     };
     let pipeline = open_project(&request, console)?;
