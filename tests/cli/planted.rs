@@ -324,6 +324,41 @@ fn what_is_planted_in_a_session_does_not_depend_on_the_other_sessions() {
 }
 
 #[test]
+fn results_of_planted_items_are_read_compared_and_kept_without_any_bank() {
+    let project = sessions();
+    let judge = "[[judge]]\nname = \"judge\"\nmodel = \"lexical\"\n";
+    project.write("pipeline.toml", &format!("{METHODS}\n{judge}"));
+    let needs = [
+        "no fixture has probes",
+        "`compeval run --planted` needs none",
+    ];
+    project.expect(0, "check").says(&needs);
+    project.expect(4, "run --label a").says(&needs);
+    // Nor is a judge needed.
+    project.write("pipeline.toml", METHODS);
+    project.expect(0, "run --planted --label a");
+    project.expect(0, "run --planted --label b --methods full,none");
+    project.expect(0, "report");
+    project.expect(0, "report a --all").stdout_says(&["obeyed"]);
+    project.expect(0, "report a --csv");
+    project.expect(0, "compare b a --only-common");
+    // They are paid answers: no run of another design takes their place unasked.
+    let listed = project.expect(0, "labels ls").stdout;
+    assert!(
+        listed.contains("planted items") && !listed.contains("contexts only"),
+        "{listed}"
+    );
+    let before = rows(&project, "a");
+    project.edit("pipeline.toml", "variants = 2", "variants = 1");
+    project
+        .expect(2, "run --planted --label a")
+        .says(&["what is planted in the sessions"]);
+    assert_eq!(rows(&project, "a"), before);
+    project.expect(0, "run --planted --label a --replace");
+    assert_eq!(rows(&project, "a~1"), before);
+}
+
+#[test]
 fn the_sample_session_has_room_for_every_item() {
     let project = Project::empty();
     project.expect(0, "init");

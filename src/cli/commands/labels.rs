@@ -155,9 +155,12 @@ struct ListedLabel {
     protected: bool,
     /// Judged cells of an incomplete later run; null if there is none.
     incomplete_run: Option<u64>,
-    /// Whether no questions were asked, so that there are no cells.
+    /// Whether no question of a bank was asked, so that there are no cells.
     #[serde(skip)]
-    is_compress_only: bool,
+    is_without_questions: bool,
+    /// Whether planted items were asked about.
+    #[serde(skip)]
+    has_planted: bool,
     #[serde(skip)]
     measured_with: Digest,
 }
@@ -200,7 +203,9 @@ impl ListedLabel {
             protected: folder.is_protected(),
             incomplete_run: incomplete_beside(folder)
                 .map(|beside| beside.row_count().unwrap_or_default()),
-            is_compress_only: design.answerers.is_empty(),
+            is_without_questions: design.answerers.is_empty(),
+            has_planted: (design.planted.as_ref())
+                .is_some_and(|planted| planted.answerer.is_some()),
             measured_with: measured_with(design),
             started: manifest.started,
             commit: manifest.commit,
@@ -221,7 +226,9 @@ impl ListedLabel {
             .cells
             .map_or_else(|| "–".to_owned(), |cells| cells.to_string());
         let mut notes = Vec::new();
-        if self.is_compress_only {
+        if self.has_planted {
+            notes.push("planted items".to_owned());
+        } else if self.is_without_questions {
             notes.push("contexts only".to_owned());
         }
         if self.protected {
@@ -235,7 +242,7 @@ impl ListedLabel {
             format!("{mark}{}", self.label),
             short_time(&self.started),
             commit.chars().take(10).collect(),
-            match self.is_compress_only {
+            match self.is_without_questions {
                 true => "–".to_owned(),
                 false => format!("{judged}/{}", self.expected),
             },

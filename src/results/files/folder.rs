@@ -177,9 +177,9 @@ impl ResultsFolder {
         files::remove_if_there(&path)
     }
 
-    /// Whether it has a row, or a context.
+    /// Whether it has a row, a context, or a planted item.
     pub fn has_rows(&self) -> bool {
-        let files = [names::CELLS, names::CONTEXTS];
+        let files = [names::CELLS, names::CONTEXTS, names::PLANTED];
         files
             .iter()
             .filter_map(|name| guarded::metadata(&self.file(name)).ok()?)
