@@ -28,36 +28,6 @@ pub use spec::{
     CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, Strategy, StrategyKind,
 };
 
-/// A finding about an output that is used anyway.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Warning {
-    /// The prompt asks for sections, and the summary has none of these names.
-    #[error("the summary lacks sections that its prompt asks for: {}", _0.join(", "))]
-    MissingSections(Vec<&'static str>),
-    /// A fixture without tool schemas, sent with a conversation that calls tools.
-    #[error("the fixture records no tool schemas: the request declares tools made of its calls")]
-    StubTools,
-    /// A program returned a key that means nothing.
-    #[error("the program returned the unknown key `{_0}`; it is ignored")]
-    UnknownKey(String),
-    /// A program's own warning.
-    #[error("the program warns: {_0}")]
-    Reported(String),
-    /// A program left the messages as they are.
-    #[error("the program compressed nothing: the context is the history as it is")]
-    NotCompressed,
-    /// A program says that it compressed nothing, and its context lacks some of the history.
-    #[error(
-        "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual"
-    )]
-    NotWhole,
-    /// A compressed context that takes more room than what it replaces.
-    #[error(
-        "the context has {context} tokens and replaces {replaced}: it is larger than the history"
-    )]
-    Larger { context: u64, replaced: u64 },
-}
-
 /// Why there is no context: no output, or none that can be used as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressFault {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::CompressFault;
 use super::command::{self, ProgramUsage};
 use super::context::{Context, ContextRef};
 use super::prompts::missing_sections;
 use super::shape::Kept;
 use super::spec::{Method, Strategy};
-use super::{CompressFault, Warning};
 use crate::action::{Digest, DigestBuilder};
 use models::Completion;
 use sessions::transcript::Message;
@@ -39,7 +39,7 @@ pub struct Compressed {
     /// caller, who has the messages, checks it.
     pub is_unchanged: bool,
     /// Findings that do not invalidate the output.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<String>,
 }
 
 /// Reads an output of `method`.
@@ -70,7 +70,10 @@ pub fn read(
             };
             let missing = missing_sections(template, *style, text);
             if !missing.is_empty() {
-                warnings.push(Warning::MissingSections(missing));
+                let names = missing.join(", ");
+                warnings.push(format!(
+                    "the summary lacks sections that its prompt asks for: {names}"
+                ));
             }
             (Context::summary(text), Some(text.into()))
         }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::criterion::CriterionId;
@@ -16,39 +16,12 @@ use super::score::CriterionScore;
 use base::text::{one_line, shortened};
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum ReplyFault {
-    #[error("the judge's reply holds no JSON object with `criterionResults`; it begins: {0}")]
-    NoGrading(String),
-    /// There is one, and it cannot be read.
-    #[error("the judge's grading is not valid JSON: {0}")]
-    Unsound(String),
-    /// More than one, and they differ.
-    #[error("the judge's reply holds {0} different sets of grades; expected one")]
-    SeveralGradings(usize),
-    /// It is not a list.
-    #[error("`criterionResults` in the judge's reply is not a list")]
-    NotAList,
-    /// An entry lacks its id.
-    #[error("entry {0} of `criterionResults` has no `criterionId`")]
-    NoId(usize),
-    #[error("the judge scored `{0}`, which is not among the criteria it was given")]
-    Invented(String),
-    /// Scored twice, with different scores.
-    #[error("the judge scored `{0}` more than once, with different scores")]
-    Contradicted(String),
-    /// An object names the same key twice: which of the two values counts is unknown.
-    #[error("the judge's reply has the key `{0}` twice in one object")]
-    Repeated(String),
-    #[error("the judge left out `{0}`")]
-    Missing(String),
-    /// No number, a fraction, or outside the scale.
-    #[error("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5")]
-    OffScale {
-        id: String,
-        /// What was given, as JSON; `null` if nothing.
-        score: String,
-    },
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReplyFault(String);
+
+fn fault(message: impl Into<String>) -> ReplyFault {
+    ReplyFault(message.into())
 }
 
 /// Reads a judge's reply: one score for each of `criteria`, in their order.
@@ -58,27 +31,42 @@ pub enum ReplyFault {
 /// once.
 pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
     let grading = find_grading(text, criteria)?;
-    let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;
+    let entries = grading
+        .as_array()
+        .ok_or_else(|| fault("`criterionResults` in the judge's reply is not a list"))?;
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
         let id = field(entry, ID)
             .and_then(Value::as_str)
-            .ok_or(ReplyFault::NoId(index + 1))?
+            .ok_or_else(|| {
+                fault(format!(
+                    "entry {} of `criterionResults` has no `criterionId`",
+                    index + 1
+                ))
+            })?
             .trim_matches([' ', '\n', '`', '*', '"', '\'']);
         let known =
             position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
-        let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
+        let (criterion, slot) = known.ok_or_else(|| {
+            let id = excerpt(id);
+            fault(format!(
+                "the judge scored `{id}`, which is not among the criteria it was given"
+            ))
+        })?;
         let score = read_score(criterion, entry)?;
         match slot {
             None => *slot = Some(score),
             // Small models repeat themselves; only what contradicts itself is not a grade.
             Some(first) if first.points() == score.points() => {}
-            Some(_) => return Err(ReplyFault::Contradicted(criterion.to_string())),
+            Some(_) => {
+                let message = "more than once, with different scores";
+                return Err(fault(format!("the judge scored `{criterion}` {message}")));
+            }
         }
     }
     let scores = criteria.iter().zip(found);
     scores
-        .map(|(id, score)| score.ok_or_else(|| ReplyFault::Missing(id.to_string())))
+        .map(|(id, score)| score.ok_or_else(|| fault(format!("the judge left out `{id}`"))))
         .collect()
 }
 
@@ -106,9 +94,11 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
     let reasoning = reasoning.and_then(Value::as_str).unwrap_or("");
     let score =
         whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
-    score.ok_or_else(|| ReplyFault::OffScale {
-        id: criterion.to_string(),
-        score: excerpt(&given.to_string()),
+    score.ok_or_else(|| {
+        let given = excerpt(&given.to_string());
+        fault(format!(
+            "the judge gave `{criterion}` the score {given}; expected a whole number from 0 to 5"
+        ))
     })
 }
 
@@ -155,14 +145,23 @@ fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFaul
         gradings.retain(|grading| grading.as_array().is_none_or(|list| !list.is_empty()));
     }
     gradings.dedup();
-    match gradings.len() {
-        1 => gradings.pop().ok_or(ReplyFault::NotAList),
-        0 if text.contains("riterion") && text.contains("score") => {
-            Err(ReplyFault::Unsound(place_of_fault(text)))
-        }
-        0 => Err(ReplyFault::NoGrading(excerpt(text))),
-        several => Err(ReplyFault::SeveralGradings(several)),
+    if gradings.len() > 1 {
+        let count = gradings.len();
+        return Err(fault(format!(
+            "the judge's reply holds {count} different sets of grades; expected one"
+        )));
     }
+    gradings.pop().ok_or_else(|| {
+        fault(if text.contains("riterion") && text.contains("score") {
+            let place = place_of_fault(text);
+            format!("the judge's grading is not valid JSON: {place}")
+        } else {
+            let seen = excerpt(text);
+            format!(
+                "the judge's reply holds no JSON object with `criterionResults`; it begins: {seen}"
+            )
+        })
+    })
 }
 
 /// Every list of gradings that stands in a text as JSON.
@@ -326,7 +325,12 @@ fn place_of_fault(text: &str) -> String {
 fn refuse_repeated_keys(object: &str) -> Result<(), ReplyFault> {
     match serde_json::from_str::<UniqueKeys>(object) {
         Ok(UniqueKeys(None)) | Err(_) => Ok(()),
-        Ok(UniqueKeys(Some(key))) => Err(ReplyFault::Repeated(excerpt(&key))),
+        Ok(UniqueKeys(Some(key))) => {
+            let key = excerpt(&key);
+            Err(fault(format!(
+                "the judge's reply has the key `{key}` twice in one object"
+            )))
+        }
     }
 }
 

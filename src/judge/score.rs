@@ -2,7 +2,8 @@
 //!
 //! What was not measured is absent, never zero.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::criterion::{CriterionId, Dimension};
 use super::rubric::Rubric;
@@ -26,37 +27,27 @@ impl Score {
 
 /// What one judge gave one criterion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "UncheckedCriterionScore", rename_all = "camelCase")]
 pub struct CriterionScore {
     /// The criterion, spelled as the rubric spells it.
     #[serde(rename = "criterionId")]
     pub criterion: CriterionId,
+    #[serde(deserialize_with = "points")]
     score: u8,
     /// The judge's reason; empty where it gave none. Nothing is computed from it.
+    #[serde(default)]
     pub reasoning: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UncheckedCriterionScore {
-    criterion_id: CriterionId,
-    score: u8,
-    #[serde(default)]
-    reasoning: String,
-}
-
-impl TryFrom<UncheckedCriterionScore> for CriterionScore {
-    type Error = String;
-
-    fn try_from(unchecked: UncheckedCriterionScore) -> Result<CriterionScore, String> {
-        let UncheckedCriterionScore {
-            criterion_id: criterion,
-            score,
-            reasoning,
-        } = unchecked;
-        CriterionScore::new(criterion, score, reasoning)
-            .ok_or_else(|| format!("{score} is not a score: expected a number from 0 to 5"))
-    }
+/// Reads the points of a criterion.
+///
+/// # Errors
+/// More than the scale has.
+fn points<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let score = u8::deserialize(deserializer)?;
+    let message = || format!("{score} is not a score: expected a number from 0 to 5");
+    (score <= 5)
+        .then_some(score)
+        .ok_or_else(|| D::Error::custom(message()))
 }
 
 impl CriterionScore {

@@ -15,7 +15,7 @@ use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::answer::{self, Answer, SearchRequest};
 use crate::compress::{
-    self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy, Warning,
+    self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy,
 };
 use crate::entries::{BodyFormat, EntryRecord};
 use crate::judge::{self, CriterionScore, JudgeQuestion, ReplyFault};
@@ -345,13 +345,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<Vec<String>, OutputUnavailable> {
-        Ok(self
-            .context(context)?
-            .compressed
-            .warnings
-            .iter()
-            .map(ToString::to_string)
-            .collect())
+        Ok(self.context(context)?.compressed.warnings.clone())
     }
 
     /// Verifies that the body can be read, without decompressing it; notes the model that replied.
@@ -538,6 +532,11 @@ fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
     }
 }
 
+const STUB_TOOLS: &str =
+    "the fixture records no tool schemas: the request declares tools made of its calls";
+const NOT_COMPRESSED: &str = "the program compressed nothing: the context is the history as it is";
+const NOT_WHOLE: &str = "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual";
+
 fn read_context(
     preparer: &Preparer<'_>,
     task: &CompressTask,
@@ -551,15 +550,15 @@ fn read_context(
             task.texts.loaded().fixture.tools.is_empty() && task.texts.tool_offer().is_some();
         compressed
             .warnings
-            .extend(is_stub.then_some(Warning::StubTools));
+            .extend(is_stub.then(|| STUB_TOOLS.to_owned()));
     }
     if matches!(method.strategy, Strategy::Command(_)) {
         let replaced = task.texts.prefix_messages(task.cell.point);
         let is_whole = is_whole(&compressed, replaced);
         if is_whole {
-            compressed.warnings.push(Warning::NotCompressed);
+            compressed.warnings.push(NOT_COMPRESSED.to_owned());
         } else if compressed.is_unchanged {
-            compressed.warnings.push(Warning::NotWhole);
+            compressed.warnings.push(NOT_WHOLE.to_owned());
         }
         compressed.is_unchanged = is_whole;
         compressed
@@ -578,7 +577,7 @@ fn is_whole(compressed: &Compressed, replaced: &[Message]) -> bool {
 }
 
 /// The warning about a context that is larger than the messages it replaces.
-fn larger(replaced: &[Message], context: &Context) -> Option<Warning> {
+fn larger(replaced: &[Message], context: &Context) -> Option<String> {
     /// Bytes per token differ by less than this factor from one text of a session to another.
     const SPREAD: usize = 3;
     let text = context.text()?;
@@ -586,7 +585,11 @@ fn larger(replaced: &[Message], context: &Context) -> Option<Warning> {
     if text.len() * SPREAD < texts.iter().map(String::len).sum() {
         return None;
     }
-    let replaced = texts.iter().map(|text| count_tokens(text).0).sum();
+    let replaced: u64 = texts.iter().map(|text| count_tokens(text).0).sum();
     let context = count_tokens(&text).0;
-    (context > replaced).then_some(Warning::Larger { context, replaced })
+    (context > replaced).then(|| {
+        format!(
+            "the context has {context} tokens and replaces {replaced}: it is larger than the history"
+        )
+    })
 }

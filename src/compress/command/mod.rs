@@ -5,8 +5,8 @@ mod usage;
 
 use serde_json::{Map, Value};
 
+use super::CompressFault;
 use super::context::Context;
-use super::{CompressFault, Warning};
 use base::text::shortened;
 
 pub use usage::ProgramUsage;
@@ -20,7 +20,7 @@ pub(super) struct ReturnedContext {
     /// The usage that it reports.
     pub(super) usage: Option<ProgramUsage>,
     /// Its own warnings, and those about unknown keys.
-    pub(super) warnings: Vec<Warning>,
+    pub(super) warnings: Vec<String>,
     /// Whether it says that it left the messages as they are.
     pub(super) is_unchanged: bool,
 }
@@ -45,7 +45,10 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     }
     let (name, body) = take_body(&mut object)?;
     let context = context_of(name, &body)?;
-    warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
+    let unknown = object
+        .keys()
+        .map(|key| format!("the program returned the unknown key `{key}`; it is ignored"));
+    warnings.extend(unknown);
     let previous = previous_of([(name, Some(body)), ("state", state)]);
     Ok(ReturnedContext {
         context,
@@ -131,13 +134,13 @@ fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
 }
 
 /// The program's own warnings.
-fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
+fn warnings_of(value: Option<Value>) -> Result<Vec<String>, CompressFault> {
     let Some(value) = value else {
         return Ok(Vec::new());
     };
-    let texts: Option<Vec<Warning>> = value.as_array().and_then(|list| {
+    let texts: Option<Vec<String>> = value.as_array().and_then(|list| {
         list.iter()
-            .map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned())))
+            .map(|text| Some(format!("the program warns: {}", text.as_str()?)))
             .collect()
     });
     texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
@@ -178,7 +181,10 @@ mod tests {
             (usage.input, usage.output),
             (Some(base::units::Tokens(7)), None)
         );
-        assert_eq!(returned.warnings, [Warning::UnknownKey("mood".into())]);
+        assert_eq!(
+            returned.warnings,
+            ["the program returned the unknown key `mood`; it is ignored"]
+        );
     }
 
     #[test]
@@ -205,10 +211,7 @@ mod tests {
         let returned = read(br#"{"summary":"a","compressed":false,"warnings":["short of room"]}"#)
             .expect("sound");
         assert!(returned.is_unchanged);
-        assert_eq!(
-            returned.warnings,
-            [Warning::Reported("short of room".into())]
-        );
+        assert_eq!(returned.warnings, ["the program warns: short of room"]);
         assert!(message(r#"{"summary":"a","warnings":"x"}"#).contains("`warnings`"));
         assert!(message(r#"{"summary":"a","compressed":"no"}"#).contains("`compressed`"));
     }
