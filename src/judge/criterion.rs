@@ -73,10 +73,15 @@ pub struct Criterion {
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub weight: f64,
     /// The probe types it is graded on.
+    #[serde(default = "all_types")]
     #[schemars(default, length(min = 1))]
     pub applies_to: Vec<ProbeType>,
     /// What the judge asks of the answer.
     pub question: String,
     /// What the scale means.
     pub anchors: Anchors,
+}
+
+fn all_types() -> Vec<ProbeType> {
+    ProbeType::ALL.to_vec()
 }

@@ -7,7 +7,6 @@ mod criterion;
 mod reply;
 mod request;
 mod rubric;
-mod rubric_file;
 mod score;
 mod selftest;
 
@@ -17,7 +16,7 @@ pub use request::{
     GradingRequest, GroundTruth, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
     built_in_template,
 };
-pub use rubric::{Rubric, Scope};
+pub use rubric::{Rubric, RubricFile, Scope};
 #[cfg(test)]
 pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};

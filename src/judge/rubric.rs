@@ -1,14 +1,15 @@
 //! The rubric: which criteria an answer is graded by, in which dimension, with which weight.
 //!
-//! The built-in rubric is data in two languages; a user's own is read by `rubric_file`.
+//! The built-in rubric is data in two languages; a user's own is read with the pipeline.
 
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::criterion::{Criterion, CriterionId};
-use super::rubric_file;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::ProbeType;
-use base::fault::Fault;
 use base::locale::Locale;
 use base::named_enum;
 
@@ -24,6 +25,14 @@ named_enum! {
     }
 }
 
+/// A TOML file with a `[[criteria]]` table for each criterion.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RubricFile {
+    #[schemars(length(min = 1))]
+    criteria: Vec<Criterion>,
+}
+
 /// A rubric that was checked: ids unique, weights above 0, a criterion for every probe type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rubric {
@@ -35,8 +44,7 @@ static ENGLISH: LazyLock<Rubric> = LazyLock::new(|| built_in(Locale::En));
 static CHINESE: LazyLock<Rubric> = LazyLock::new(|| built_in(Locale::Zh));
 
 fn built_in(locale: Locale) -> Rubric {
-    Rubric::read(Rubric::built_in_text(locale))
-        .expect("the built-in rubrics are part of the program and read by its tests")
+    Rubric::from_text(Rubric::built_in_text(locale))
 }
 
 impl Rubric {
@@ -52,15 +60,17 @@ impl Rubric {
         )
     }
 
-    /// Reads a rubric from the text of its TOML file.
-    ///
-    /// # Errors
-    /// All faults, each with its place: TOML syntax, unknown keys, dimensions and probe types, missing or empty
-    /// texts and anchors, repeated ids, weights that are not finite and above 0, probe types nothing applies to.
-    pub fn read(text: &str) -> Result<Rubric, Vec<Fault>> {
-        let criteria = rubric_file::read(text)?;
+    /// A rubric of criteria that were checked.
+    pub fn new(criteria: Vec<Criterion>) -> Rubric {
         let digest = digest_of(&criteria);
-        Ok(Rubric { criteria, digest })
+        Rubric { criteria, digest }
+    }
+
+    /// A rubric of the program.
+    pub(super) fn from_text(text: &str) -> Rubric {
+        let file: RubricFile = toml::from_str(text)
+            .expect("the built-in rubrics are part of the program and read by its tests");
+        Rubric::new(file.criteria)
     }
 
     /// All criteria, in the order of the file.

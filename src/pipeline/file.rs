@@ -16,7 +16,8 @@ use super::model::SourceFile;
 use super::model::TailMode;
 use super::problem::{Problem, Problems, suggest};
 use crate::compress::{PromptPlacement, StrategyKind};
-use crate::judge::Scope;
+use crate::judge::{Dimension, Scope};
+use crate::probe::ProbeType;
 use base::locale::Locale;
 use base::units::Tokens;
 use models::{Dialect, Lane};
@@ -325,7 +326,9 @@ macro_rules! words {
 
 words!(
     Dialect,
+    Dimension,
     Lane,
+    ProbeType,
     PromptPlacement,
     RemoteMode,
     Scope,
@@ -514,6 +517,7 @@ pub(super) fn strings(file: &SourceFile) -> Vec<StringAt> {
     strings
 }
 
+pub(super) mod rubric;
 pub(super) mod tables;
 
 /// Whether a pipeline file declares a method of this name. A text that is not TOML declares none: `check` says why.

@@ -28,6 +28,7 @@ mod validation;
 
 pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use file::declares_method;
+pub use file::rubric::read_rubric;
 pub use fixtures::Banks;
 pub use matrix::{
     AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts, PLANTED_NEXT, PLANTED_STATE,

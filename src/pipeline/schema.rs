@@ -3,14 +3,14 @@
 //! The reader of a file refuses everything that its schema refuses. `compeval check` refuses more: it knows which
 //! values fit together.
 
-use schemars::{JsonSchema, schema_for};
+use schemars::schema_for;
 use serde_json::{Map, Value, json};
 
 use super::file::ReadToml;
 use super::file::tables::Declared;
 use super::methods::all_keys;
 use crate::compress::StrategyKind;
-use crate::judge::Criterion;
+use crate::judge::RubricFile;
 use crate::planted::PlantedSet;
 use crate::probe::Bank;
 use sessions::transcript::Fixture;
@@ -27,15 +27,6 @@ pub const SCHEMAS: [(&str, MakeSchema); 5] = [
     ("rubric", || schema_for!(RubricFile).into()),
     ("planted", || schema_for!(PlantedSet).into()),
 ];
-
-/// A TOML file with a `[[criteria]]` table for each criterion.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "a schema, not data")]
-struct RubricFile {
-    #[schemars(length(min = 1))]
-    criteria: Vec<Criterion>,
-}
 
 /// Stages whose tables need a name, also in a profile, which refers to a table by its name.
 const NAMED: [&str; 3] = ["compress", "answer", "judge"];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::file::rubric::read_rubric;
 use super::file::tables::{
     CompressTable, GateTable, PipelineTable, PlantedTable, PriceTable, RunsByStage, RunsTable,
 };
@@ -128,14 +129,8 @@ pub(super) fn rubric(
         return Some((Arc::new(Rubric::built_in(context.locale).clone()), None));
     };
     let source = context.text_file("rubric", path)?;
-    match Rubric::read(&source.text) {
-        Ok(rubric) => Some((Arc::new(rubric), Some(source.path))),
-        Err(faults) => {
-            let faults = Problems::from_faults(faults, &source);
-            context.problems.0.extend(faults.0);
-            None
-        }
-    }
+    let rubric = read_rubric(&source, &mut context.problems)?;
+    Some((Arc::new(rubric), Some(source.path)))
 }
 
 /// The prices declared, by model.

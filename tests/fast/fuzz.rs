@@ -12,8 +12,10 @@ use crate::cache::support;
 use base::units::Tokens;
 use compeval::compress::{CommandSpec, CompressOutput, Method, MethodName, Protocol, Strategy};
 use compeval::entries::{EntryLookup, key_of};
-use compeval::judge::{CriterionId, Rubric, read_reply};
-use compeval::pipeline::{Banks, OpenRequest, open, project_paths, starter_files};
+use compeval::judge::{CriterionId, read_reply};
+use compeval::pipeline::{
+    Banks, OpenRequest, Problems, SourceFile, open, project_paths, read_rubric, starter_files,
+};
 use compeval::probe::ParsedBank;
 use models::{Dialect, Operation, read, read_billing};
 use sessions::import::{FixtureOptions, assemble, read_bytes};
@@ -209,7 +211,8 @@ fn rubrics() {
             .filter(|bytes| text(bytes).contains("[[criteri")),
     );
     fuzz("rubrics", &samples, |bytes| {
-        drop(Rubric::read(&text(bytes)))
+        let file = SourceFile::new("rubric.toml", text(bytes));
+        drop(read_rubric(&file, &mut Problems::default()))
     });
 }
 

@@ -532,7 +532,7 @@ mod tests {
     #[test]
     fn a_dimension_that_the_rubric_lacks_is_not_judged_where_a_case_has_no_grade() {
         let text = Rubric::built_in_text(Locale::En).replace("\"accuracy\"", "\"completeness\"");
-        let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
+        let test = test().measured_by(&Rubric::from_text(&text), Scope::ByType);
         let mut grades = on_scale(5.0, 3.0, 1.0);
         grades
             .values_mut()
