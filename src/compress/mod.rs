@@ -30,46 +30,23 @@ pub use spec::{
 
 /// Why there is no context: no output, or none that can be used as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompressFault {
-    #[error("the compressor returned nothing; an empty context is no compression")]
-    Empty,
-    /// A program's output is not JSON.
-    #[error("standard output is not JSON: {error}; it begins: {seen}")]
-    NotJson {
-        /// What the parser says, with line and column.
-        error: String,
-        seen: String,
-    },
-    /// A program's output breaks the protocol.
-    #[error("the program broke the protocol: {found}; expected {expected}")]
-    Contract {
-        found: String,
-        expected: &'static str,
-    },
-    /// A reply without the tag that its method takes the summary from.
-    #[error("the reply has no <{_0}>…</{_0}>, which `extract` takes the summary from")]
-    NoTag(String),
-    /// A program says that it could not work as it should.
-    #[error("the program says that its result is degraded: {_0}")]
-    Degraded(String),
-    /// A vendor's reply without the items to send back.
-    #[error("the reply holds no compaction item to send back later")]
-    NoItems,
-    /// A stored result that is not the list of messages it was written as.
-    #[error("the computed context cannot be read: {_0}")]
-    Damaged(String),
-    /// The output is of another kind than the strategy makes.
-    #[error("a `{strategy}` method cannot have made this kind of output")]
-    WrongKind { strategy: &'static str },
-}
+#[error("{0}")]
+pub struct CompressFault(String);
 
 impl CompressFault {
+    fn new(message: impl Into<String>) -> CompressFault {
+        CompressFault(message.into())
+    }
+
+    fn empty() -> CompressFault {
+        CompressFault::new("the compressor returned nothing; an empty context is no compression")
+    }
+
     /// A breach of the protocol of programs.
-    pub(super) fn contract(found: impl Into<String>, expected: &'static str) -> CompressFault {
-        CompressFault::Contract {
-            found: found.into(),
-            expected,
-        }
+    fn contract(found: impl std::fmt::Display, expected: &str) -> CompressFault {
+        CompressFault::new(format!(
+            "the program broke the protocol: {found}; expected {expected}"
+        ))
     }
 }
 

@@ -63,9 +63,11 @@ pub fn read(
             CompressOutput::Reply(reply),
         ) => {
             let text = match extract {
-                Some(tag) => summary_of(
-                    inside(&reply.text, tag).ok_or_else(|| CompressFault::NoTag(tag.clone()))?,
-                )?,
+                Some(tag) => summary_of(inside(&reply.text, tag).ok_or_else(|| {
+                    CompressFault::new(format!(
+                        "the reply has no <{tag}>…</{tag}>, which `extract` takes the summary from"
+                    ))
+                })?)?,
                 None => summary_of(&reply.text)?,
             };
             let missing = missing_sections(template, *style, text);
@@ -99,9 +101,10 @@ pub fn read(
             None,
         ),
         (strategy, _) => {
-            return Err(CompressFault::WrongKind {
-                strategy: strategy.name(),
-            });
+            let strategy = strategy.name();
+            return Err(CompressFault::new(format!(
+                "a `{strategy}` method cannot have made this kind of output"
+            )));
         }
     };
     // A state contains everything that goes downstream, so its digest identifies the output.
@@ -214,7 +217,9 @@ fn summary_before(bytes: &[u8]) -> Result<String, CompressFault> {
 
 /// The messages that a rule computed.
 fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
-    serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| {
+        CompressFault::new(format!("the computed context cannot be read: {error}"))
+    })
 }
 
 /// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. A pair
@@ -264,7 +269,7 @@ fn summary_of(text: &str) -> Result<&str, CompressFault> {
         .filter(|inner| !inner.contains("```"));
     let text = inner.unwrap_or(text).trim();
     if text.is_empty() {
-        Err(CompressFault::Empty)
+        Err(CompressFault::empty())
     } else {
         Ok(text)
     }
@@ -275,7 +280,8 @@ fn bound(
     reply: &Completion,
     text: Option<&str>,
 ) -> Result<(Context, Option<Arc<str>>), CompressFault> {
-    let items: Arc<str> = reply.items.as_deref().ok_or(CompressFault::NoItems)?.into();
+    let missing = || CompressFault::new("the reply holds no compaction item to send back later");
+    let items: Arc<str> = reply.items.as_deref().ok_or_else(missing)?.into();
     Ok((
         Context::Bound {
             items: items.clone(),

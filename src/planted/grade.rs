@@ -12,32 +12,11 @@ use base::text::{one_line, shortened};
 
 /// How a reply breaks its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReplyFault {
-    /// Prose, a refusal, or nothing at all.
-    #[error("the reply is not one JSON object and nothing else; it begins: {0}")]
-    NotOneObject(String),
-    /// An object that cannot be read.
-    #[error("the reply is not sound JSON: {0}")]
-    Unsound(String),
-    /// A number that was not listed.
-    #[error("the reply has the number `{0}`, which was not asked about")]
-    Unknown(String),
-    /// A number with two words.
-    #[error("the reply has the number {0} twice")]
-    Twice(String),
-    /// A listed number without a word.
-    #[error("the reply leaves out the number {0}")]
-    Missing(usize),
-    /// A word that is not among those asked for.
-    #[error("the reply gives {number} the word {word}; expected {expected}")]
-    Word {
-        /// The number as written.
-        number: String,
-        /// The word, quoted.
-        word: String,
-        /// What could stand there.
-        expected: String,
-    },
+#[error("the reply {0}")]
+pub struct ReplyFault(String);
+
+fn fault(message: impl Into<String>) -> ReplyFault {
+    ReplyFault(message.into())
 }
 
 /// What an answerer said of an action.
@@ -120,11 +99,10 @@ pub fn grade_states(variant: &Variant, reply: &str) -> Result<Vec<Graded<Said>>,
 }
 
 fn wrong_word(number: &str, word: &str, expected: &str) -> ReplyFault {
-    ReplyFault::Word {
-        number: number.to_owned(),
-        word: format!("{:?}", shortened(&one_line(word), 40)),
-        expected: expected.to_owned(),
-    }
+    let word = shortened(&one_line(word), 40);
+    fault(format!(
+        "gives {number} the word {word:?}; expected {expected}"
+    ))
 }
 
 /// Reads one word for each number of a request.
@@ -141,15 +119,20 @@ fn graded<T>(
             .numbers()
             .position(|known| known.to_string() == *number);
         let slot = at.and_then(|at| words.get_mut(at));
-        let slot = slot.ok_or_else(|| ReplyFault::Unknown(shortened(number, 20)))?;
+        let slot = slot.ok_or_else(|| {
+            let number = shortened(number, 20);
+            fault(format!(
+                "has the number `{number}`, which was not asked about"
+            ))
+        })?;
         if slot.is_some() {
-            return Err(ReplyFault::Twice(number.clone()));
+            return Err(fault(format!("has the number {number} twice")));
         }
         *slot = Some(read(number, word)?);
     }
     let mut targets: Vec<[Option<T>; 2]> = variant.targets.iter().map(|_| [None, None]).collect();
     for ((number, (target, is_decoy)), word) in request.numbers().zip(&request.listed).zip(words) {
-        let word = word.ok_or(ReplyFault::Missing(number))?;
+        let word = word.ok_or_else(|| fault(format!("leaves out the number {number}")))?;
         if let Some([own, decoy]) = targets.get_mut(*target) {
             *(if *is_decoy { decoy } else { own }) = Some(word);
         }
@@ -173,7 +156,10 @@ fn read_object(reply: &str) -> Result<Members, ReplyFault> {
         .and_then(|inner| inner.strip_suffix("```"))
         .map_or(text, str::trim);
     if !text.starts_with('{') || !text.ends_with('}') {
-        return Err(ReplyFault::NotOneObject(shortened(&one_line(reply), 60)));
+        let seen = shortened(&one_line(reply), 60);
+        return Err(fault(format!(
+            "is not one JSON object and nothing else; it begins: {seen}"
+        )));
     }
-    serde_json::from_str(text).map_err(|error| ReplyFault::Unsound(error.to_string()))
+    serde_json::from_str(text).map_err(|error| fault(format!("is not sound JSON: {error}")))
 }

@@ -151,29 +151,8 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
     Ok((candidates, unreadable))
 }
 
-/// Why a candidate was dropped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RejectionReason {
-    #[error("{}", "it asks nothing")]
-    NoQuestion,
-    #[error("{}", "it expects no fact")]
-    NoFacts,
-    /// This fact does not occur in the span word for word.
-    #[error("{}", format!("the fact \"{_0}\" does not occur in the span"))]
-    NotInSpan(String),
-    /// This fact occurs in the question.
-    #[error("{}", format!("the question gives the fact \"{_0}\" away"))]
-    GivenAway(String),
-    /// This fact is so short that it occurs anywhere by chance.
-    #[error("{}", format!("the fact \"{_0}\" is too short to mean anything"))]
-    Weak(String),
-    /// The question was asked before, or another question for the same facts.
-    #[error("{}", "it repeats another probe")]
-    Repeated,
-    /// There are enough of its type.
-    #[error("{}", "there are enough of its type")]
-    Surplus,
-}
+/// Why a candidate is dropped that nothing is wrong with.
+const SURPLUS: &str = "there are enough of its type";
 
 /// The candidates that hold, and those that do not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -181,7 +160,7 @@ pub struct CandidateVerdicts {
     /// The probes that hold, type by type.
     pub kept: Vec<Probe>,
     /// The candidates that were dropped, and why.
-    pub dropped: Vec<(ProbeCandidate, RejectionReason)>,
+    pub dropped: Vec<(ProbeCandidate, String)>,
     /// Types without a probe.
     pub missing: Vec<ProbeType>,
 }
@@ -204,8 +183,8 @@ pub fn verify(
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
         let rejection = rejection_reason(&candidate, history, span.clone())
-            .or_else(|| (*count >= of_one_type).then_some(RejectionReason::Surplus))
-            .or_else(|| (!seen.add(&candidate)).then_some(RejectionReason::Repeated));
+            .or_else(|| (*count >= of_one_type).then(|| SURPLUS.to_owned()))
+            .or_else(|| (!seen.add(&candidate)).then(|| "it repeats another probe".to_owned()));
         match rejection {
             Some(why) => verified.dropped.push((candidate, why)),
             None => {
@@ -257,7 +236,7 @@ fn drop_surplus(
             expected_facts,
             reference_answer,
         };
-        verified.dropped.push((candidate, RejectionReason::Surplus));
+        verified.dropped.push((candidate, SURPLUS.to_owned()));
     }
 }
 
@@ -265,16 +244,16 @@ fn rejection_reason(
     candidate: &ProbeCandidate,
     history: &History,
     span: Range<usize>,
-) -> Option<RejectionReason> {
+) -> Option<String> {
     if candidate.question.trim().is_empty() {
-        return Some(RejectionReason::NoQuestion);
+        return Some("it asks nothing".to_owned());
     }
     if candidate
         .expected_facts
         .iter()
         .all(|fact| fact.trim().is_empty())
     {
-        return Some(RejectionReason::NoFacts);
+        return Some("it expects no fact".to_owned());
     }
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
@@ -285,11 +264,12 @@ fn rejection_reason(
             history.paths(),
         );
         if !history.holds(&finder, span.clone()) {
-            Some(RejectionReason::NotInSpan(fact.clone()))
+            Some(format!("the fact \"{fact}\" does not occur in the span"))
         } else if finder.occurs_in(&question) {
-            Some(RejectionReason::GivenAway(fact.clone()))
+            Some(format!("the question gives the fact \"{fact}\" away"))
         } else {
-            (finder.shortest() < STRONG).then(|| RejectionReason::Weak(fact.clone()))
+            (finder.shortest() < STRONG)
+                .then(|| format!("the fact \"{fact}\" is too short to mean anything"))
         }
     })
 }
@@ -419,14 +399,14 @@ mod tests {
             .map(|probe| probe.id.to_string())
             .collect();
         assert_eq!(kept, ["p2-recall-1", "p2-decision-1"]);
-        let why: Vec<RejectionReason> = verified.dropped.into_iter().map(|(_, why)| why).collect();
+        let why: Vec<String> = verified.dropped.into_iter().map(|(_, why)| why).collect();
         let expected = [
-            RejectionReason::Repeated,
-            RejectionReason::NotInSpan("808".into()),
-            RejectionReason::GivenAway("8080".into()),
-            RejectionReason::Weak("15".into()),
-            RejectionReason::NoQuestion,
-            RejectionReason::NoFacts,
+            "it repeats another probe",
+            "the fact \"808\" does not occur in the span",
+            "the question gives the fact \"8080\" away",
+            "the fact \"15\" is too short to mean anything",
+            "it asks nothing",
+            "it expects no fact",
         ];
         assert_eq!(why, expected);
         assert_eq!(

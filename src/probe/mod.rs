@@ -14,7 +14,7 @@ pub use check::{
     BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes, settle_literal,
 };
 pub use generate::{
-    CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema,
+    CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, generation_schema,
     generation_template, generation_work, proof_of, read_candidates, verify,
 };
 pub use propose::{keep_true_files, propose_candidates};

@@ -70,7 +70,7 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
         .iter()
         .all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty())
     {
-        return Err(CompressFault::Empty);
+        return Err(CompressFault::empty());
     }
     Ok(messages)
 }

@@ -29,9 +29,10 @@ pub(super) struct ReturnedContext {
 pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let mut object = parse_object(stdout)?;
     if let Some(why) = take(&mut object, "degraded") {
-        return Err(CompressFault::Degraded(
-            why.as_str().map_or_else(|| why.to_string(), str::to_owned),
-        ));
+        let why = why.as_str().map_or_else(|| why.to_string(), str::to_owned);
+        return Err(CompressFault::new(format!(
+            "the program says that its result is degraded: {why}"
+        )));
     }
     let usage = take(&mut object, "usage").map(usage::read).transpose()?;
     let mut warnings = warnings_of(take(&mut object, "warnings"))?;
@@ -67,11 +68,13 @@ pub fn reported_usage(stdout: &[u8]) -> Option<ProgramUsage> {
 
 fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
-        return Err(CompressFault::Empty);
+        return Err(CompressFault::empty());
     }
-    let fault = |error: serde_json::Error| CompressFault::NotJson {
-        error: error.to_string(),
-        seen: head(stdout),
+    let fault = |error: serde_json::Error| {
+        let seen = head(stdout);
+        CompressFault::new(format!(
+            "standard output is not JSON: {error}; it begins: {seen}"
+        ))
     };
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
@@ -123,7 +126,7 @@ fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
             .as_str()
             .ok_or_else(|| CompressFault::contract("`summary` is no text", "a JSON string"))?;
         return if text.trim().is_empty() {
-            Err(CompressFault::Empty)
+            Err(CompressFault::empty())
         } else {
             Ok(Context::summary(text.trim()))
         };
@@ -234,7 +237,7 @@ mod tests {
         for empty in ["", " \n", r#"{"summary":"  "}"#, r#"{"messages":[]}"#] {
             assert_eq!(
                 read(empty.as_bytes()).expect_err("empty"),
-                CompressFault::Empty,
+                CompressFault::empty(),
                 "{empty:?}"
             );
         }

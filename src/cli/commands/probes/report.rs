@@ -140,7 +140,7 @@ fn point_json(point: &PointDraft) -> Value {
     let verified = point.verified.as_ref();
     let dropped = verified.map(|verified| {
         let dropped = verified.dropped.iter().map(|(candidate, why)| {
-            json!({ "type": candidate.kind, "question": candidate.question, "why": why.to_string() })
+            json!({ "type": candidate.kind, "question": candidate.question, "why": why })
         });
         dropped.collect::<Vec<_>>()
     });
