@@ -12,10 +12,7 @@ mod selftest;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
-pub use request::{
-    GradingRequest, GroundTruth, JudgePrompts, JudgeQuestion, SYSTEM_VARIABLES, VARIABLES,
-    built_in_template,
-};
+pub use request::{GradingRequest, GroundTruth, JudgeQuestion, VARIABLES, built_in_template};
 pub use rubric::{Rubric, RubricFile, Scope};
 #[cfg(test)]
 pub(crate) use score::by_dimension;
@@ -43,27 +40,6 @@ pub struct JudgeSpec {
     pub template: Template,
     /// The prompt's file, relative to the pipeline; `None` for the built-in one.
     pub prompt_path: Option<String>,
-    /// A replacement for the built-in system message (variable: `criteria`), and its file.
-    pub system: Option<(Template, String)>,
     /// How many replies may break the contract before the cell fails.
     pub attempts: u32,
-}
-
-impl JudgeSpec {
-    /// The text of its prompts. Results of judges with different prompts do not compare.
-    pub fn text(&self) -> String {
-        let system = self
-            .system
-            .as_ref()
-            .map_or("", |(template, _)| template.text());
-        format!("{system}{}", self.template.text())
-    }
-
-    /// The prompts of its requests.
-    pub fn prompts(&self) -> JudgePrompts<'_> {
-        JudgePrompts {
-            system: self.system.as_ref().map(|(template, _)| template),
-            request: &self.template,
-        }
-    }
 }

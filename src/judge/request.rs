@@ -27,18 +27,6 @@ use sessions::transcript::Role;
 /// The variables of a judge's prompt: `request`, the JSON object with everything to grade.
 pub const VARIABLES: &[Variable] = &["request"];
 
-/// The variables of a judge's own system message: `criteria`, their questions and anchors.
-pub const SYSTEM_VARIABLES: &[Variable] = &["criteria"];
-
-/// The prompts of a judge's requests.
-#[derive(Clone, Copy, Debug)]
-pub struct JudgePrompts<'a> {
-    /// What replaces the built-in system message. Criteria that it does not insert are put below it.
-    pub system: Option<&'a Template>,
-    /// The user's message.
-    pub request: &'a Template,
-}
-
 /// The JSON object in the place of `request` in the prompt, as graders by rules read it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,7 +141,7 @@ impl GroundTruth {
 /// One probe as one judge is asked about it: everything but the answer and its context.
 #[derive(Clone, Debug)]
 pub struct JudgeQuestion {
-    rubric: Result<RequestTurn, TemplateFault>,
+    rubric: RequestTurn,
     template: Template,
     question: InputValue,
     /// `None` if nothing is known about the right answer.
@@ -170,22 +158,16 @@ impl JudgeQuestion {
         truth: GroundTruth,
         criteria: &[&Criterion],
         locale: Locale,
-        prompts: JudgePrompts<'_>,
+        template: &Template,
     ) -> JudgeQuestion {
         let criteria_ids: Vec<CriterionId> = criteria
             .iter()
             .map(|criterion| criterion.id.clone())
             .collect();
-        let rubric = match prompts.system {
-            Some(system) => own_system_message(system, &criteria_text(criteria)),
-            None => Ok(Prompt::fixed(
-                "rubric",
-                &(instructions(locale).to_owned() + &criteria_text(criteria)),
-            )),
-        };
+        let rubric = instructions(locale).to_owned() + &criteria_text(criteria);
         JudgeQuestion {
-            rubric: rubric.map(|rubric| RequestTurn::Text(Role::System, rubric)),
-            template: prompts.request.clone(),
+            rubric: RequestTurn::Text(Role::System, Prompt::fixed("rubric", &rubric)),
+            template: template.clone(),
             question: question.into(),
             truth: (truth != GroundTruth::default()).then(|| json!(truth).to_string().into()),
             ids: InputValue::from(json!(criteria_ids).to_string()),
@@ -224,7 +206,7 @@ impl JudgeQuestion {
             .build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
         Ok(vec![
-            self.rubric.clone()?,
+            self.rubric.clone(),
             RequestTurn::Text(Role::User, prompt),
         ])
     }
@@ -314,21 +296,6 @@ fn criteria_text(criteria: &[&Criterion]) -> String {
     text
 }
 
-/// The user's system message. A judge cannot grade without the criteria, so they follow a message that does not insert
-/// them.
-fn own_system_message(system: &Template, criteria: &str) -> Result<Prompt, TemplateFault> {
-    let prompt = system.fill("rubric", vec![("criteria", criteria.into())])?;
-    let inserts = prompt.used().any(|(variable, _)| variable == "criteria");
-    Ok(if inserts {
-        prompt
-    } else {
-        Prompt::fixed(
-            "rubric",
-            &format!("{}\n{criteria}", system.text().trim_end()),
-        )
-    })
-}
-
 /// A schema within the vendors' strict modes: every property is required, no others are allowed, and numbers and lists
 /// have no bounds. The scale is listed instead: a server that holds its model to the schema then yields no score beyond
 /// it.
@@ -377,12 +344,8 @@ mod tests {
 
     fn asked(truth: GroundTruth, locale: Locale) -> JudgeQuestion {
         let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
-        let request = &built_in_template(locale);
-        let prompts = JudgePrompts {
-            system: None,
-            request,
-        };
-        JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, prompts)
+        let template = &built_in_template(locale);
+        JudgeQuestion::new("Which \"port\"?", truth, &criteria, locale, template)
     }
 
     fn texts(turns: &[RequestTurn]) -> Vec<String> {
@@ -506,40 +469,6 @@ mod tests {
         );
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
-    }
-
-    #[test]
-    fn a_system_message_of_the_users_replaces_the_built_in_one_and_keeps_the_criteria() {
-        let criteria = Rubric::built_in(Locale::En).criteria_for(ProbeType::Recall, Scope::ByType);
-        let system = |text: &str| {
-            let (system, request) = (
-                Template::new(text, SYSTEM_VARIABLES).unwrap(),
-                built_in_template(Locale::En),
-            );
-            let prompts = JudgePrompts {
-                system: Some(&system),
-                request: &request,
-            };
-            let question = JudgeQuestion::new(
-                "Why?",
-                GroundTruth::default(),
-                &criteria,
-                Locale::En,
-                prompts,
-            );
-            texts(&question.with("a".into(), None).unwrap()).remove(0)
-        };
-        let below = system("You are a strict reviewer.");
-        assert!(
-            below.starts_with("You are a strict reviewer.\n\naccuracy_factual (Facts)\n"),
-            "{below}"
-        );
-        let inside = system("Criteria:{{ criteria }}Be brief.");
-        assert!(
-            inside.starts_with("Criteria:\naccuracy_factual") && inside.ends_with("Be brief."),
-            "{inside}"
-        );
-        assert!(!below.contains("You grade replies"));
     }
 
     #[test]

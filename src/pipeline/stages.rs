@@ -133,23 +133,15 @@ pub(super) fn judges(
         let name = &table.value.name;
         let read = named_model(context, name, &asking, variables, built_in, &mut taken);
         let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
-        let system = table.value.system_prompt.as_ref().map(|path| {
-            let prompt = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
-            prompt.map(|(template, path)| (template, path.unwrap_or_default()))
-        });
-        // An unreadable system message is already reported; the built-in one must not take its place.
-        let is_readable = system.as_ref().is_none_or(Option::is_some);
-        if let Some((name, model, (template, prompt_path))) = read.filter(|_| is_readable) {
-            let (name, system) = (JudgeName(name), system.flatten());
-            judges.push(JudgeSpec {
-                name,
+        judges.extend(
+            read.map(|(name, model, (template, prompt_path))| JudgeSpec {
+                name: JudgeName(name),
                 model,
                 template,
                 prompt_path,
-                system,
                 attempts,
-            });
-        }
+            }),
+        );
     }
     judges
 }

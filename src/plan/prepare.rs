@@ -249,7 +249,7 @@ pub(super) fn question_about(pipeline: &Pipeline, probe: &Probe, judge: JudgeIx)
         truth,
         &criteria,
         settings.locale,
-        pipeline.judge(judge).prompts(),
+        &pipeline.judge(judge).template,
     )
 }
 

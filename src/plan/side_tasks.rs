@@ -101,7 +101,7 @@ fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
         truth,
         &criteria,
         settings.locale,
-        spec.prompts(),
+        &spec.template,
     );
     Task::Selftest(SelftestTask {
         judge,

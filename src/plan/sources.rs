@@ -167,11 +167,8 @@ impl<'p> SourceText<'p> {
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
     let methods = pipeline.methods.iter();
     let methods = methods.filter_map(|method| SourceText::from_strategy(&method.strategy));
-    let systems = pipeline.judges.iter().filter_map(|j| j.system.as_ref());
-    let systems = systems.map(|(template, path)| SourceText::prompt(template.text(), Some(path)));
     methods
         .chain(pipeline.answerers.iter().map(SourceText::from_answerer))
         .chain(pipeline.judges.iter().map(SourceText::from_judge))
-        .chain(systems)
         .chain([SourceText::rubric(pipeline)])
 }

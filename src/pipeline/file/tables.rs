@@ -250,9 +250,6 @@ table! {
     JudgeTable by name {
         /// Its name in results.
         name: String,
-        /// A template file in place of the built-in system message. It may insert {{ criteria }}, which are put below it
-        /// otherwise.
-        system_prompt: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32 in 1..,
     } with { ask: ModelKeys }

@@ -180,7 +180,12 @@ impl Design {
             },
             judges: (pipeline.judges.iter())
                 .map(|j| {
-                    ModelInfo::new(&j.name.0, &j.model, Some(&j.text()), j.prompt_path.clone())
+                    ModelInfo::new(
+                        &j.name.0,
+                        &j.model,
+                        Some(j.template.text()),
+                        j.prompt_path.clone(),
+                    )
                 })
                 .collect(),
             rubric: RubricInfo {
