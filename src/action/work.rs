@@ -174,6 +174,10 @@ pub struct Program {
 
 /// What built-in rules do.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few are in memory at a time, and most are the larger one"
+)]
 pub enum Computation {
     /// A compression strategy, applied to messages.
     Strategy {

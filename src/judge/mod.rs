@@ -3,17 +3,15 @@
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. Nothing in this module gets them.
 
-mod criterion;
 mod reply;
 mod request;
 mod rubric;
 mod score;
 mod selftest;
 
-pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
 pub use request::{GradingRequest, GroundTruth, JudgeQuestion, VARIABLES, built_in_template};
-pub use rubric::{Rubric, RubricFile, Scope};
+pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, RubricFile, Scope};
 #[cfg(test)]
 pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};

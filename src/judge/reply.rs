@@ -11,7 +11,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::criterion::CriterionId;
+use super::rubric::CriterionId;
 use super::score::CriterionScore;
 use base::text::{one_line, shortened};
 

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
-use super::criterion::{Criterion, CriterionId};
+use super::rubric::{Criterion, CriterionId};
 use crate::action::{
     BuiltInTemplate, ComposedValue, InputValue, Prompt, ReplyShape, RequestTurn, Template,
     TemplateFault, Variable,

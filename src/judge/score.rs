@@ -5,8 +5,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::criterion::{CriterionId, Dimension};
-use super::rubric::Rubric;
+use super::rubric::{CriterionId, Dimension, Rubric};
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

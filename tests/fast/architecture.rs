@@ -135,7 +135,7 @@ const HOMES: &[(&str, &[&str])] = &[
         "toml::",
         &[
             "src/pipeline/file.rs",
-            "src/judge/rubric_file.rs",
+            "src/judge/rubric.rs",
             "src/judge/selftest/draw.rs",
             "src/planted/set.rs",
         ],

@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
-use crate::judge::criterion::Dimension;
 use crate::judge::request::GroundTruth;
+use crate::judge::rubric::Dimension;
 use crate::probe::ProbeType;
 use base::locale::Locale;
 use base::random::Random;

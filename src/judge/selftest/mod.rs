@@ -17,9 +17,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::criterion::{Criterion, CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth};
-use crate::judge::rubric::{Rubric, Scope};
+use crate::judge::rubric::{Criterion, CriterionId, Dimension, Rubric, Scope};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 

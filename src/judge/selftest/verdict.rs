@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
-use crate::judge::criterion::Dimension;
+use crate::judge::rubric::Dimension;
 use crate::judge::score::{DimensionScores, Score};
 use stats::{mean_of, median};
 
