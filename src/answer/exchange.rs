@@ -182,20 +182,23 @@ pub fn read_request(
         return Ok(None);
     }
     let mut left = exchange.left(recovery);
-    let mut admit = |asked: Result<Arc<str>, Misuse>| {
+    let mut admit = |asked: Result<Arc<str>, String>| {
         let is_left = left > 0;
         left = left.saturating_sub(1);
         match asked {
             Ok(query) if is_left => Asked::Query(query),
-            Ok(_) => Asked::Misuse(Misuse::NoneLeft.text(recovery.locale)),
-            Err(fault) => Asked::Misuse(fault.text(recovery.locale)),
+            Ok(_) => Asked::Misuse(none_left(recovery.locale).to_owned()),
+            Err(told) => Asked::Misuse(told),
         }
     };
     if let Some(items) = reply.items.as_deref().filter(|_| !reply.calls.is_empty()) {
-        let asked = reply
-            .calls
-            .iter()
-            .map(|call| admit(query_of(&call.function.name, &call.function.arguments)));
+        let asked = reply.calls.iter().map(|call| {
+            admit(query_of(
+                &call.function.name,
+                &call.function.arguments,
+                recovery.locale,
+            ))
+        });
         let asked = asked.collect();
         let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
         return Ok(Some(SearchRequest { reply, asked }));
@@ -216,46 +219,32 @@ pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String
     (used + 1..=used + calls).map(call_id)
 }
 
-/// How a model misused the search.
-enum Misuse {
-    OtherTool(String),
-    NoQuery,
-    NoneLeft,
-}
-
-fn query_of(tool: &str, arguments: &str) -> Result<Arc<str>, Misuse> {
+/// The words that a call searches for.
+///
+/// # Errors
+/// What a model that misuses the search is told.
+fn query_of(tool: &str, arguments: &str, locale: Locale) -> Result<Arc<str>, String> {
     if tool != TOOL {
-        return Err(Misuse::OtherTool(tool.to_owned()));
+        return Err(locale.pick(
+            format!("Error: there is no tool `{tool}`; the only one is `{TOOL}`. This used up one search."),
+            format!("错误：没有工具 `{tool}`，唯一的工具是 `{TOOL}`。已计为一次检索。"),
+        ));
     }
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let query = arguments["query"]
-        .as_str()
-        .map(str::trim)
-        .filter(|query| !query.is_empty());
-    query.map(Into::into).ok_or(Misuse::NoQuery)
+    let query = arguments["query"].as_str().map(str::trim);
+    let query = query.filter(|query| !query.is_empty());
+    query.map(Into::into).ok_or_else(|| {
+        let message = locale.pick(
+            "Error: the query is empty. This used up one search.",
+            "错误：检索词为空。已计为一次检索。",
+        );
+        message.to_owned()
+    })
 }
 
-impl Misuse {
-    fn text(&self, locale: Locale) -> String {
-        match (self, locale) {
-            (Misuse::OtherTool(name), Locale::En) => {
-                format!(
-                    "Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search."
-                )
-            }
-            (Misuse::OtherTool(name), Locale::Zh) => {
-                format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。")
-            }
-            (Misuse::NoQuery, Locale::En) => {
-                "Error: the query is empty. This used up one search.".to_owned()
-            }
-            (Misuse::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
-            (Misuse::NoneLeft, Locale::En) => {
-                "Error: no searches are left. Answer from what you have.".to_owned()
-            }
-            (Misuse::NoneLeft, Locale::Zh) => {
-                "错误：检索次数已用完。请根据已有内容作答。".to_owned()
-            }
-        }
-    }
+fn none_left(locale: Locale) -> &'static str {
+    locale.pick(
+        "Error: no searches are left. Answer from what you have.",
+        "错误：检索次数已用完。请根据已有内容作答。",
+    )
 }

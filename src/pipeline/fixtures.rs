@@ -56,15 +56,8 @@ impl FixtureChecks {
         match kind {
             FindingKind::PointOutOfRange => Severity::Error,
             FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
-            FindingKind::UnprovenFact | FindingKind::UnprovenSuperseded | FindingKind::Weak => {
-                Severity::Warning
-            }
-            FindingKind::Contradiction
-            | FindingKind::Count
-            | FindingKind::Balance
-            | FindingKind::NoTruth => Severity::Warning,
             FindingKind::GivenAway | FindingKind::InTail if self.strict => Severity::Error,
-            FindingKind::GivenAway | FindingKind::InTail => Severity::Warning,
+            _ => Severity::Warning,
         }
     }
 }
