@@ -14,16 +14,13 @@ use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::answer::{self, Answer, SearchRequest};
-use crate::compress::{
-    self, CompressFault, CompressOutput, Compressed, Context, ProgramUsage, Strategy,
-};
+use crate::compress::{self, CompressFault, CompressOutput, Compressed, ProgramUsage, Strategy};
 use crate::entries::{BodyFormat, EntryRecord};
 use crate::judge::{self, CriterionScore, JudgeQuestion, ReplyFault};
 use crate::pipeline::{CompressCell, FixtureIx, MethodIx, PLANTED_NEXT, PointIx, VariantIx};
 use crate::planted;
 use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
-use base::tokens::count_tokens;
 use lexical::ContextEntries;
 use models::{Completion, Dialect, Operation, ReadFault};
 use sessions::references::ReferenceIndex;
@@ -561,9 +558,6 @@ fn read_context(
             compressed.warnings.push(NOT_WHOLE.to_owned());
         }
         compressed.is_unchanged = is_whole;
-        compressed
-            .warnings
-            .extend(larger(replaced, &compressed.context));
     }
     Ok(Output::Context(Box::new(compressed)))
 }
@@ -574,22 +568,4 @@ fn read_context(
 fn is_whole(compressed: &Compressed, replaced: &[Message]) -> bool {
     compressed.context.has_all(replaced)
         || compressed.is_unchanged && compressed.context.says_all(replaced)
-}
-
-/// The warning about a context that is larger than the messages it replaces.
-fn larger(replaced: &[Message], context: &Context) -> Option<String> {
-    /// Bytes per token differ by less than this factor from one text of a session to another.
-    const SPREAD: usize = 3;
-    let text = context.text()?;
-    let texts: Vec<String> = replaced.iter().map(Message::countable_text).collect();
-    if text.len() * SPREAD < texts.iter().map(String::len).sum() {
-        return None;
-    }
-    let replaced: u64 = texts.iter().map(|text| count_tokens(text).0).sum();
-    let context = count_tokens(&text).0;
-    (context > replaced).then(|| {
-        format!(
-            "the context has {context} tokens and replaces {replaced}: it is larger than the history"
-        )
-    })
 }

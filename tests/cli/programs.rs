@@ -170,7 +170,6 @@ fn a_degraded_result_fails_and_odd_ones_are_noted() {
     let manifest = project.result("a", "manifest.json").to_string();
     let notes = [
         "the program warns: short of room",
-        "larger than the history",
         "lacks some of the history: it is scored",
         "last: fell back",
     ];
