@@ -68,11 +68,14 @@ text_name! {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(deny_unknown_fields)]
 pub struct Anchors {
+    #[serde(alias = "0")]
     #[schemars(rename = "0", length(min = 1))]
     pub zero: String,
     /// 3: adequate, minor issues.
+    #[serde(alias = "3")]
     #[schemars(rename = "3", length(min = 1))]
     pub three: String,
+    #[serde(alias = "5")]
     #[schemars(rename = "5", length(min = 1))]
     pub five: String,
 }
