@@ -36,20 +36,20 @@ const USED_SHARE: f64 = 0.985;
 
 /// No period of this length gets more than a second's part of the rate. It is a little longer than a second, because servers
 /// count by the second and the network moves requests together by some milliseconds.
-const SECOND: Duration = Duration::from_millis(1010);
+const SECOND: Seconds = 1.01;
 
 /// A declared number of requests a minute.
 #[derive(Debug)]
 struct RequestQuota {
-    bucket: TokenBucket,
+    bucket: Bucket,
     /// When the last requests were sent, at most as many as one second allows.
-    sent: VecDeque<Instant>,
+    sent: VecDeque<Seconds>,
     per_second: usize,
 }
 
 impl RequestQuota {
     /// One second's part may be sent at once; the rest of the minute is spread evenly, so that no minute exceeds the rate.
-    fn new(per_minute: u64, now: Instant) -> RequestQuota {
+    fn new(per_minute: u64) -> RequestQuota {
         let per_second = per_minute.div_ceil(60).max(1);
         let most = per_minute.max(1) as f64;
         let spread = if per_second > 1 {
@@ -58,68 +58,74 @@ impl RequestQuota {
             most
         };
         let rate = spread.min(most * USED_SHARE);
+        let size = per_second as f64;
         RequestQuota {
-            bucket: TokenBucket::holding(rate.max(1.0) / 60.0, per_second as f64, now),
+            bucket: Bucket::new(rate.max(1.0) / 60.0, size, size, 0.0),
             sent: VecDeque::new(),
             per_second: per_second as usize,
         }
     }
 
-    fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        if self.sent.len() == self.per_second {
-            let since_first = self
-                .sent
-                .front()
-                .map_or(SECOND, |first| now.saturating_duration_since(*first));
-            if since_first < SECOND {
-                return Err(SECOND - since_first);
-            }
-        }
-        let wait = self.bucket.wait(1, now);
-        if !wait.is_zero() {
-            return Err(wait);
-        }
-        self.bucket.take(1, now);
+    /// How long until one more may be sent; 0 if at once.
+    fn wait(&self, now: Seconds) -> Seconds {
+        let full = self
+            .sent
+            .front()
+            .filter(|_| self.sent.len() == self.per_second);
+        let second = full.map_or(0.0, |first| first + SECOND - now);
+        second.max(self.bucket.wait(1.0, now))
+    }
+
+    fn take(&mut self, now: Seconds) {
+        self.bucket.take(1.0, now);
         if self.sent.len() == self.per_second {
             self.sent.pop_front();
         }
         self.sent.push_back(now);
-        Ok(())
     }
 }
 
 /// The limits of one rate limiter.
 #[derive(Debug, Default)]
 pub(crate) struct RateBuckets {
+    /// The first time that a request was to be sent.
+    start: Option<Instant>,
     requests: Option<RequestQuota>,
     /// In the order of `LimitKind::ALL`; the first, for requests, is empty.
-    tokens: [Option<TokenBucket>; 4],
+    tokens: [Option<Bucket>; 4],
 }
 
 impl RateBuckets {
-    pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
-        let bucket = |rate| TokenBucket::new(rate as f64 * USED_SHARE, now);
+    pub(crate) fn new(allowed: RatesPerMinute) -> RateBuckets {
         let of_tokens = RatesPerMinute {
             requests: None,
             ..allowed
         };
         RateBuckets {
-            requests: allowed.requests.map(|rate| RequestQuota::new(rate, now)),
-            tokens: of_tokens.all().map(|rate| rate.map(bucket)),
+            start: None,
+            requests: allowed.requests.map(RequestQuota::new),
+            tokens: of_tokens
+                .all()
+                .map(|rate| rate.map(|rate| bucket_of(rate as f64 * USED_SHARE))),
         }
     }
 
     /// Takes one request and its tokens, or says how long to wait.
     pub(crate) fn take(&mut self, need: TokenDemand, now: Instant) -> Result<(), Duration> {
-        let waits = self
+        let start = *self.start.get_or_insert(now);
+        let now = now.saturating_duration_since(start).as_secs_f64();
+        let wait = self.requests.as_ref().map_or(0.0, |quota| quota.wait(now));
+        let wait = self
             .buckets(need)
-            .map(|(bucket, tokens)| bucket.wait(tokens, now));
-        let wait = waits.max().unwrap_or_default();
+            .map(|(bucket, tokens)| bucket.wait(tokens, now))
+            .fold(wait, f64::max);
+        // A wait of less than a nanosecond is none: it would be waited for again and again.
+        let wait = Duration::try_from_secs_f64(wait.max(0.0)).unwrap_or(Duration::MAX);
         if !wait.is_zero() {
             return Err(wait);
         }
         if let Some(requests) = &mut self.requests {
-            requests.take(now)?;
+            requests.take(now);
         }
         self.buckets(need)
             .for_each(|(bucket, tokens)| bucket.take(tokens, now));
@@ -128,62 +134,25 @@ impl RateBuckets {
 
     /// Corrects what was reserved for a call to what it used.
     pub(crate) fn settle(&mut self, reserved: TokenDemand, used: TokenDemand) {
-        let amounts = reserved.amounts().into_iter().zip(used.amounts());
-        for (bucket, (reserved, used)) in self.tokens.iter_mut().zip(amounts) {
+        let used = used.amounts();
+        for ((bucket, reserved), used) in self.tokens.iter_mut().zip(reserved.amounts()).zip(used) {
             if let Some(bucket) = bucket {
-                bucket.settle(reserved, used);
+                bucket.take(used as f64 - reserved as f64, Seconds::NEG_INFINITY);
             }
         }
     }
 
-    fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut TokenBucket, u64)> {
+    fn buckets(&mut self, need: TokenDemand) -> impl Iterator<Item = (&mut Bucket, f64)> {
         let all = self.tokens.iter_mut().zip(need.amounts());
-        all.filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens)))
+        all.filter_map(|(bucket, tokens)| Some((bucket.as_mut()?, tokens as f64)))
     }
 }
 
-/// A [`Bucket`] of tokens, by the clock of the runtime.
-#[derive(Clone, Debug)]
-pub(crate) struct TokenBucket {
-    start: Instant,
-    bucket: Bucket,
-}
-
-impl TokenBucket {
-    /// A full bucket that refills with `per_minute` tokens and holds the tokens of one second, at least one.
-    pub(crate) fn new(per_minute: f64, now: Instant) -> TokenBucket {
-        let per_second = per_minute.max(1.0) / 60.0;
-        TokenBucket::holding(per_second, per_second.max(1.0), now)
-    }
-
-    /// A full bucket of this size.
-    fn holding(per_second: f64, size: f64, now: Instant) -> TokenBucket {
-        TokenBucket {
-            start: now,
-            bucket: Bucket::new(per_second, size, size, 0.0),
-        }
-    }
-
-    fn at(&self, now: Instant) -> Seconds {
-        now.saturating_duration_since(self.start).as_secs_f64()
-    }
-
-    /// How long until `tokens` may be taken; zero if at once.
-    pub(crate) fn wait(&self, tokens: u64, now: Instant) -> Duration {
-        let wait = self.bucket.wait(tokens as f64, self.at(now));
-        Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
-    }
-
-    /// Takes `tokens`, into debt if need be.
-    pub(crate) fn take(&mut self, tokens: u64, now: Instant) {
-        self.bucket.take(tokens as f64, self.at(now));
-    }
-
-    /// Corrects what was reserved to what was used.
-    pub(crate) fn settle(&mut self, reserved: u64, used: u64) {
-        self.bucket
-            .take(used as f64 - reserved as f64, Seconds::NEG_INFINITY);
-    }
+/// A full bucket that refills with `per_minute` tokens and holds the tokens of one second, at least one.
+fn bucket_of(per_minute: f64) -> Bucket {
+    let per_second = per_minute.max(1.0) / 60.0;
+    let size = per_second.max(1.0);
+    Bucket::new(per_second, size, size, 0.0)
 }
 
 #[cfg(test)]
@@ -199,7 +168,7 @@ mod tests {
             requests: Some(3000),
             ..RatesPerMinute::default()
         };
-        let mut buckets = RateBuckets::new(rates, start);
+        let mut buckets = RateBuckets::new(rates);
         let mut arrivals: Vec<Duration> = Vec::new();
         while start.elapsed() < Duration::from_secs(20) {
             match buckets.take(TokenDemand::default(), Instant::now()) {
@@ -232,16 +201,16 @@ mod tests {
     /// The share of a declared limit that calls use which reserve some tokens and turn out to use others, with 8 replies
     /// outstanding.
     fn used_share(reserved: u64, used: u64) -> f64 {
-        let start = Instant::now();
-        let mut bucket = TokenBucket::new(PER_MINUTE as f64 * USED_SHARE, start);
-        let (mut now, mut total, mut outstanding) = (start, 0, VecDeque::new());
-        while now < start + MINUTES * Duration::from_secs(60) {
-            now += bucket.wait(reserved, now) + Duration::from_micros(1);
-            bucket.take(reserved, now);
+        let mut bucket = bucket_of(PER_MINUTE as f64 * USED_SHARE);
+        let (mut now, mut total, mut outstanding) = (0.0, 0, VecDeque::new());
+        while now < f64::from(MINUTES * 60) {
+            now += bucket.wait(reserved as f64, now) + 1e-6;
+            bucket.take(reserved as f64, now);
             total += used;
             outstanding.push_back(reserved);
             if outstanding.len() > 8 {
-                bucket.settle(outstanding.pop_front().unwrap_or_default(), used);
+                let reserved = outstanding.pop_front().unwrap_or_default();
+                bucket.take(used as f64 - reserved as f64, Seconds::NEG_INFINITY);
             }
         }
         total as f64 / (PER_MINUTE * u64::from(MINUTES)) as f64
@@ -261,31 +230,35 @@ mod tests {
 
     #[test]
     fn a_request_larger_than_the_bucket_is_admitted_and_paid_off() {
-        let start = Instant::now();
-        let mut bucket = TokenBucket::new(6000.0, start);
-        assert_eq!(bucket.wait(1000, start), Duration::ZERO);
-        bucket.take(1000, start);
-        assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
-        bucket.settle(1000, 500);
-        assert_eq!(bucket.wait(1000, start), Duration::from_secs(5));
-        bucket.take(u64::MAX, start);
-        assert!(bucket.wait(1, start) > Duration::from_secs(1 << 50));
-        let mut slow = TokenBucket::new(1.0, start);
-        slow.take(u64::MAX, start);
+        let mut bucket = bucket_of(6000.0);
+        assert_eq!(bucket.wait(1000.0, 0.0), 0.0);
+        bucket.take(1000.0, 0.0);
+        assert_eq!(bucket.wait(1000.0, 0.0), 10.0);
+        bucket.take(-500.0, 0.0);
+        assert_eq!(bucket.wait(1000.0, 0.0), 5.0);
+        bucket.take(u64::MAX as f64, 0.0);
+        assert!(bucket.wait(1.0, 0.0) > f64::powi(2.0, 50));
+        let slow = RatesPerMinute {
+            input: Some(1),
+            ..RatesPerMinute::default()
+        };
+        let (mut slow, now) = (RateBuckets::new(slow), Instant::now());
+        let tokens = |input| TokenDemand { input, output: 0 };
+        slow.take(tokens(u64::MAX), now).unwrap();
+        let longest = Duration::MAX;
         assert_eq!(
-            slow.wait(1, start),
-            Duration::MAX,
+            slow.take(tokens(1), now),
+            Err(longest),
             "longer than a duration can be"
         );
     }
 
     #[test]
     fn a_refund_never_fills_a_bucket_above_its_size() {
-        let start = Instant::now();
-        let mut bucket = TokenBucket::new(6000.0, start);
-        bucket.settle(100_000, 0);
-        bucket.take(100, start);
-        assert!(bucket.wait(100, start) > Duration::ZERO);
+        let mut bucket = bucket_of(6000.0);
+        bucket.take(-100_000.0, Seconds::NEG_INFINITY);
+        bucket.take(100.0, 0.0);
+        assert!(bucket.wait(100.0, 0.0) > 0.0);
     }
 
     proptest! {
@@ -294,14 +267,13 @@ mod tests {
             per_minute in 60u64..100_000,
             sizes in proptest::collection::vec(1u64..5000, 1..200),
         ) {
-            let start = Instant::now();
-            let (mut now, mut taken) = (start, 0);
-            let mut bucket = TokenBucket::new(per_minute as f64, start);
+            let (mut now, mut taken) = (0.0, 0);
+            let mut bucket = bucket_of(per_minute as f64);
             for size in &sizes {
-                now += bucket.wait(*size, now) + Duration::from_nanos(1);
-                bucket.take(*size, now);
+                now += bucket.wait(*size as f64, now) + 1e-9;
+                bucket.take(*size as f64, now);
                 taken += size;
-                let allowed = per_minute as f64 / 60.0 * ((now - start).as_secs_f64() + 1.0) + 5001.0;
+                let allowed = per_minute as f64 / 60.0 * (now + 1.0) + 5001.0;
                 prop_assert!(taken as f64 <= allowed);
             }
         }

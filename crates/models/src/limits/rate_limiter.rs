@@ -100,7 +100,7 @@ impl RateLimiter {
     pub(crate) fn new(concurrency: ConcurrencyLimit, rates: RatesPerMinute) -> RateLimiter {
         let state = LimiterState {
             concurrency,
-            rates: RateBuckets::new(rates, Instant::now()),
+            rates: RateBuckets::new(rates),
             ..LimiterState::default()
         };
         RateLimiter {
