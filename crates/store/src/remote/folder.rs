@@ -158,17 +158,10 @@ impl Remote for FolderRemote {
         self.on_own_thread("read", move |folder| folder.get_now(&name))
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, bool> {
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes, replaces: bool) -> RemoteFuture<'a, bool> {
         let name = name.to_owned();
         self.on_own_thread("write to", move |folder| {
-            folder.put_now(&name, &bytes, false)
-        })
-    }
-
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()> {
-        let name = name.to_owned();
-        self.on_own_thread("write to", move |folder| {
-            folder.put_now(&name, &bytes, true).map(drop)
+            folder.put_now(&name, &bytes, replaces)
         })
     }
 }
@@ -195,15 +188,10 @@ mod tests {
             .unwrap()
             .set_len(MAX_OBJECT + 1)
             .unwrap();
-        assert!(
-            remote
-                .put_if_absent("ab/sound", "first".into())
-                .await
-                .unwrap()
-        );
+        assert!(remote.put("ab/sound", "first".into(), false).await.unwrap());
         assert!(
             !remote
-                .put_if_absent("ab/sound", "second".into())
+                .put("ab/sound", "second".into(), false)
                 .await
                 .unwrap()
         );
@@ -225,9 +213,9 @@ mod tests {
         assert_eq!(remote.get("ab/none").await.unwrap(), None);
         assert_eq!(remote.get("ef/none").await.unwrap(), None);
         assert_eq!(remote.get("ab/sound").await.unwrap().unwrap(), "first");
-        remote.replace("ab/sound", "third".into()).await.unwrap();
+        remote.put("ab/sound", "third".into(), true).await.unwrap();
         assert_eq!(remote.get("ab/sound").await.unwrap().unwrap(), "third");
-        assert!(remote.put_if_absent("cd/new", "x".into()).await.is_err());
+        assert!(remote.put("cd/new", "x".into(), false).await.is_err());
         assert!(!at("ab/new").exists());
         symlink(folder.path(), at("root")).unwrap();
         let linked = FolderRemote::new(at("root"));

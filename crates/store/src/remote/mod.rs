@@ -37,11 +37,9 @@ trait Remote: fmt::Debug + Send + Sync {
     /// An object; `None` if there is none of this name.
     fn get<'a>(&'a self, name: &'a str) -> RemoteFuture<'a, Option<Bytes>>;
 
-    /// Writes an object as a whole, unless there is one of this name. Returns whether it was written.
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, bool>;
-
-    /// Writes an object as a whole, in place of one of this name.
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()>;
+    /// Writes an object as a whole, unless there is one of this name and it is not to be replaced. Returns whether it was
+    /// written.
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes, replaces: bool) -> RemoteFuture<'a, bool>;
 }
 
 /// Why a call to a remote failed. The texts contain no credentials: they have kinds of errors and the names of objects, and

@@ -283,11 +283,11 @@ impl Objects {
         Ok(Some(object.into()))
     }
 
-    async fn put_now(&self, name: &str, bytes: Bytes) -> Result<bool, RemoteError> {
+    async fn put_now(&self, name: &str, bytes: Bytes, replaces: bool) -> Result<bool, RemoteError> {
         let put = self
             .operator
             .write_with(name, bytes.clone())
-            .if_not_exists(true);
+            .if_not_exists(!replaces);
         match put.await {
             Ok(_) => Ok(true),
             Err(error)
@@ -298,22 +298,17 @@ impl Objects {
             {
                 Ok(false)
             }
-            Err(error) if lacks_conditional_writes(&error) => {
+            Err(error) if !replaces && lacks_conditional_writes(&error) => {
                 let exists = self.operator.exists(name).await;
                 if exists.map_err(|error| self.fault("read", &error))? {
                     return Ok(false);
                 }
-                self.replace_now(name, bytes).await.map(|()| true)
+                let written = self.operator.write(name, bytes).await;
+                written.map_err(|error| self.fault("write to", &error))?;
+                Ok(true)
             }
             Err(error) => Err(self.fault("write to", &error)),
         }
-    }
-
-    async fn replace_now(&self, name: &str, bytes: Bytes) -> Result<(), RemoteError> {
-        let written = self.operator.write(name, bytes).await;
-        written
-            .map(drop)
-            .map_err(|error| self.fault("write to", &error))
     }
 }
 
@@ -327,12 +322,8 @@ impl Remote for Objects {
         self.get_now(name).boxed()
     }
 
-    fn put_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, bool> {
-        self.put_now(name, bytes).boxed()
-    }
-
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> RemoteFuture<'a, ()> {
-        self.replace_now(name, bytes).boxed()
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes, replaces: bool) -> RemoteFuture<'a, bool> {
+        self.put_now(name, bytes, replaces).boxed()
     }
 }
 
@@ -382,10 +373,10 @@ mod tests {
     #[tokio::test]
     async fn an_object_that_is_there_stays_until_it_is_replaced() {
         let bucket = bucket(&Operator::new(Memory::default()).unwrap());
-        assert!(bucket.put_if_absent("ab/c", "first".into()).await.unwrap());
-        assert!(!bucket.put_if_absent("ab/c", "second".into()).await.unwrap());
+        assert!(bucket.put("ab/c", "first".into(), false).await.unwrap());
+        assert!(!bucket.put("ab/c", "second".into(), false).await.unwrap());
         assert_eq!(bucket.get("ab/c").await.unwrap().unwrap(), "first");
-        bucket.replace("ab/c", "third".into()).await.unwrap();
+        bucket.put("ab/c", "third".into(), true).await.unwrap();
         assert_eq!(bucket.get("ab/c").await.unwrap().unwrap(), "third");
         assert_eq!(bucket.get("ab/d").await.unwrap(), None);
     }
@@ -395,7 +386,7 @@ mod tests {
         let bucket = bucket(&Operator::new(Memory::default()).unwrap());
         for (name, length) in [("ab/large", 2 * SMALL), ("ab/larger", MAX_OBJECT + 1)] {
             let bytes = vec![7; length as usize];
-            bucket.replace(name, bytes.into()).await.unwrap();
+            bucket.put(name, bytes.into(), true).await.unwrap();
         }
         let (one, other) = tokio::join!(bucket.get("ab/large"), bucket.get("ab/large"));
         assert_eq!(one.unwrap().unwrap().len() as u64, 2 * SMALL);

@@ -163,19 +163,17 @@ impl SharedCache {
     /// If the local cache cannot be written.
     pub async fn pull(&self, store: &Store, key: &ActionKey) -> Result<Found, CacheError> {
         self.state().tried.insert(*key);
-        let Some(object) = self.get(&output_name(key)).await else {
+        let name = output_name(key);
+        let Some(entry) = self.get(&name).await else {
             return Ok(Found::Nothing);
         };
-        let entry = unseal(self.settings.key.as_ref(), &output_name(key), &object)
-            .map_err(|what| CacheError::BadImport { what: what.into() });
-        let url = &self.state().exchanged.url.clone();
-        match entry.and_then(|entry| store.add_packed(key, entry, url)) {
+        match store.add_packed(key, &entry, &self.settings.url.to_string()) {
             Ok(is_new) => {
                 self.state().exchanged.pulled += u64::from(is_new);
                 Ok(Found::Output)
             }
             Err(CacheError::BadImport { what }) => {
-                self.report_object(&output_name(key), &what);
+                self.report_object(&name, &what);
                 Ok(Found::Nothing)
             }
             Err(error) => Err(error),
@@ -191,13 +189,10 @@ impl SharedCache {
             return Ok(Found::Output);
         }
         let name = failure_name(key);
-        let Some(object) = self.get(&name).await else {
+        let Some(entry) = self.get(&name).await else {
             return Ok(Found::Nothing);
         };
-        let read = unseal(self.settings.key.as_ref(), &name, &object)
-            .map_err(|what| CacheError::BadImport { what: what.into() })
-            .and_then(|entry| read_failure(key, entry, self.key_of));
-        Ok(match read {
+        Ok(match read_failure(key, &entry, self.key_of) {
             Ok(content) => Found::Failure(content),
             Err(error) => {
                 self.report_object(&name, &error.to_string());
@@ -251,8 +246,16 @@ impl SharedCache {
         }
     }
 
+    /// The entry in an object; `None` if there is none that verifies.
     async fn get(&self, name: &str) -> Option<Bytes> {
-        self.call("read", self.remote.get(name)).await.flatten()
+        let object = self.call("read", self.remote.get(name)).await.flatten()?;
+        match unseal(self.settings.key.as_ref(), name, &object) {
+            Ok(entry) => Some(object.slice_ref(entry)),
+            Err(what) => {
+                self.report_object(name, what);
+                None
+            }
+        }
     }
 
     /// Writes an object. Returns whether it was written; `None` if it cannot be.
@@ -262,13 +265,8 @@ impl SharedCache {
             self.report_object(&name, "it is too large, and was not written");
             return None;
         }
-        let written = if replaces {
-            let replaced = self.call("write to", self.remote.replace(&name, object));
-            replaced.await.map(|()| true)
-        } else {
-            let put = self.call("write to", self.remote.put_if_absent(&name, object));
-            put.await
-        };
+        let put = self.remote.put(&name, object, replaces);
+        let written = self.call("write to", put).await;
         self.state().exchanged.pushed += u64::from(written == Some(true));
         written
     }
@@ -457,11 +455,7 @@ mod tests {
             std::future::pending().boxed()
         }
 
-        fn put_if_absent<'a>(&'a self, _: &'a str, _: Bytes) -> RemoteFuture<'a, bool> {
-            std::future::pending().boxed()
-        }
-
-        fn replace<'a>(&'a self, _: &'a str, _: Bytes) -> RemoteFuture<'a, ()> {
+        fn put<'a>(&'a self, _: &'a str, _: Bytes, _: bool) -> RemoteFuture<'a, bool> {
             std::future::pending().boxed()
         }
     }
