@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
 use base::message::{Message, Role, ToolCall};
 use base::named_enum;
 use base::units::{Tokens, Usage};
+use base::words::hash_of;
 
 /// What is asked of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -116,26 +116,13 @@ impl Call {
 
     /// Names the shared prefix: equal prefixes have equal names.
     fn prefix_id(&self) -> Option<u64> {
-        let mut hasher = DefaultHasher::new();
-        self.model.0.hash(&mut hasher);
-        for tool in self.tools.iter().flat_map(|offer| offer.tools.iter()) {
-            tool.name.hash(&mut hasher);
-        }
-        for turn in self.shared_prefix()? {
-            match turn {
-                Turn::Text { role, text } => (role, text).hash(&mut hasher),
-                Turn::Items(items) | Turn::Reply(items) => items.hash(&mut hasher),
-                Turn::Results(results) => results
-                    .iter()
-                    .for_each(|result| result.text.hash(&mut hasher)),
-                Turn::Messages(messages) => {
-                    messages
-                        .iter()
-                        .for_each(|message| (message.role, &message.content).hash(&mut hasher));
-                }
-            }
-        }
-        Some(hasher.finish())
+        let tools = self.tools.iter().flat_map(|offer| offer.tools.iter());
+        let tools: Vec<&str> = tools.map(|tool| &*tool.name).collect();
+        Some(hash_of(&format!(
+            "{} {tools:?} {:?}",
+            self.model,
+            self.shared_prefix()?
+        )))
     }
 
     /// OpenAI's routing key of the prompt cache. The vendor serves about 15 requests a minute with one key, so a prefix that
@@ -143,11 +130,8 @@ impl Call {
     pub(super) fn prompt_cache_key(&self) -> Option<String> {
         const USES_PER_KEY: u32 = 15;
         let prefix = self.prefix_id()?;
-        let mut hasher = DefaultHasher::new();
-        if let Some(Turn::Text { text, .. }) = self.turns.last() {
-            text.hash(&mut hasher);
-        }
-        let nth = hasher.finish() % u64::from(self.prefix_uses.div_ceil(USES_PER_KEY));
+        let own = hash_of(&format!("{:?}", self.turns.last()));
+        let nth = own % u64::from(self.prefix_uses.div_ceil(USES_PER_KEY));
         Some(format!("compeval-{prefix:016x}-{nth}"))
     }
 }
