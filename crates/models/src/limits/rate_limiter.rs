@@ -198,9 +198,9 @@ impl RateLimiter {
             };
             // Where the provider decides on the wait, a probe that comes a minute later would only say the same.
             if let Blocker::Pause(wait) | Blocker::ProviderLimit(wait) = blocker
-                && (wait > longest || self.state().has_answered_nobody_for(longest))
+                && wait > longest
             {
-                return Err(wait.max(longest));
+                return Err(wait);
             }
             match blocker {
                 Blocker::Concurrency => self.changed.notified().await,
@@ -381,13 +381,6 @@ impl LimiterState {
         let asks_too_much =
             error.throttle.is_some() && error.wait.is_some_and(|asked| asked > policy.wait_budget);
         self.is_given_up |= asks_too_much || now - first > policy.wait_budget;
-    }
-
-    /// Whether all that was asked in this time, and some was, has failed.
-    fn has_answered_nobody_for(&self, longest: Duration) -> bool {
-        let now = Instant::now();
-        self.unanswered
-            .is_some_and(|(first, last)| now - first > longest && now - last <= longest)
     }
 
     /// The length of a pause that we choose. It doubles with each consecutive pause; a failure during a pause starts no new
