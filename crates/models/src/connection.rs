@@ -1,7 +1,7 @@
 //! A provider as the client uses it: its key, its account's rate limiter, and a limiter for each of its models.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -60,21 +60,12 @@ pub(super) struct ModelConnection {
     /// The limits that the provider reported or enforced.
     pub limiter: RateLimiter,
     averages: Mutex<UsageAverages>,
-    /// Calls that wait before they are sent again.
-    delayed: AtomicUsize,
+    /// Has an owner more for each call that waits before it is sent again.
+    delayed: Arc<()>,
     /// Optional fields that the model's server refuses.
     refused: Mutex<Vec<&'static OptionalField>>,
     /// The last error, and how often it came in a row.
     repeated: Mutex<(String, u32)>,
-}
-
-/// Counts a call among [`ModelConnection::delayed`] until it is dropped.
-pub(super) struct DelayedCall<'a>(&'a AtomicUsize);
-
-impl Drop for DelayedCall<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Moving averages that turn an estimate into a reservation.
@@ -195,7 +186,7 @@ impl ModelConnection {
                 input_ratio: 1.2,
                 output: None,
             }),
-            delayed: AtomicUsize::new(0),
+            delayed: Arc::default(),
             refused: Mutex::default(),
             repeated: Mutex::default(),
         }
@@ -244,14 +235,13 @@ impl ModelConnection {
     }
 
     /// Counts a call as delayed as long as the result lives.
-    pub(super) fn delay(&self) -> DelayedCall<'_> {
-        self.delayed.fetch_add(1, Ordering::Relaxed);
-        DelayedCall(&self.delayed)
+    pub(super) fn delay(&self) -> Arc<()> {
+        self.delayed.clone()
     }
 
     /// How many calls wait before they are sent again.
     pub(super) fn delayed(&self) -> usize {
-        self.delayed.load(Ordering::Relaxed)
+        Arc::strong_count(&self.delayed) - 1
     }
 
     /// The tokens to reserve for a call: its estimate, corrected by earlier replies.

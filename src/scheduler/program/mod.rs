@@ -22,25 +22,10 @@ use worker::Worker;
 /// The programs of a run. Workers end when this is dropped.
 #[derive(Debug, Default)]
 pub struct Programs {
-    pools: RefCell<BTreeMap<WorkerKind, Rc<WorkerPool>>>,
+    /// By command line and names of variables: methods may start the same program with other variables, and then a worker
+    /// of one does not answer in place of one of the other.
+    pools: RefCell<BTreeMap<(Vec<String>, Vec<String>), Rc<WorkerPool>>>,
     stderr_counts: RefCell<BTreeMap<Vec<String>, StderrCounts>>,
-}
-
-/// What workers must have in common for one to answer in place of another: methods may start the same program with other
-/// variables.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct WorkerKind {
-    argv: Vec<String>,
-    variables: Vec<String>,
-}
-
-impl WorkerKind {
-    fn new(spec: &CommandSpec) -> WorkerKind {
-        WorkerKind {
-            argv: spec.argv.clone(),
-            variables: spec.variables().map(str::to_owned).collect(),
-        }
-    }
 }
 
 /// How often a program wrote to standard error.
@@ -90,12 +75,10 @@ impl Programs {
     }
 
     fn pool(&self, spec: &CommandSpec) -> Rc<WorkerPool> {
+        let variables = spec.variables().map(str::to_owned).collect();
         let mut pools = self.pools.borrow_mut();
-        Rc::clone(
-            pools
-                .entry(WorkerKind::new(spec))
-                .or_insert_with(|| Rc::new(WorkerPool::new(spec))),
-        )
+        let pool = pools.entry((spec.argv.clone(), variables));
+        Rc::clone(pool.or_insert_with(|| Rc::new(WorkerPool::new(spec))))
     }
 
     fn note(&self, spec: &CommandSpec, stderr: &str) {
@@ -122,7 +105,7 @@ impl Programs {
         let pools = self.pools.borrow();
         let replaced = pools
             .iter()
-            .filter_map(|(kind, pool)| pool.note(&kind.argv.join(" ")))
+            .filter_map(|((argv, _), pool)| pool.note(&argv.join(" ")))
             .collect::<Vec<_>>();
         notes.chain(replaced).collect()
     }
