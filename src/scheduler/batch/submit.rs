@@ -26,44 +26,7 @@ pub(super) struct BuiltRequest {
     pub(super) reservation: Reservation,
 }
 
-/// What is recorded before a batch is created, of requests to one model.
-fn intent(
-    executor: &Executor<'_>,
-    refresh: &Refresh,
-    spec: &ProviderSpec,
-    model: &ModelRef,
-    built: &[BuiltRequest],
-    fingerprint: u32,
-    newest: Option<String>,
-) -> BatchIntent {
-    let created = now_ms();
-    let asked = built.first().and_then(|first| first.action.request());
-    let (operation, lane) = asked.map_or((Operation::Generate, Lane::Batch), |request| {
-        (request.operation, request.lane)
-    });
-    let lines = built.iter().map(|built| BatchLine {
-        key: built.action.key,
-        attempt: built.attempt,
-        place: executor.place(&built.action),
-        inputs: built.action.inputs(executor.preparer.pipeline()),
-        reserved: built.worst,
-    });
-    BatchIntent {
-        nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
-        created,
-        account: spec.clone(),
-        fingerprint,
-        operation,
-        price: executor.preparer.pipeline().prices.get(model).copied(),
-        ratio: executor.prices.lane_ratio(model, lane),
-        model: model.clone(),
-        newest,
-        refresh: Some(refresh.clone()).filter(|refresh| !refresh.is_empty()),
-        lines: lines.collect(),
-    }
-}
-
-/// Uploads the requests of a batch.
+/// Uploads the requests of a batch to one model. Returns what is to be recorded before the batch is created.
 pub(super) async fn upload(
     executor: &Executor<'_>,
     refresh: &Refresh,
@@ -72,19 +35,41 @@ pub(super) async fn upload(
     model: &ModelRef,
     built: &[BuiltRequest],
 ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
-    let newest = client.newest().await?;
-    let intent = intent(
-        executor,
-        refresh,
-        spec,
-        model,
-        built,
-        client.fingerprint(),
+    let (newest, created) = (client.newest().await?, now_ms());
+    let pipeline = executor.preparer.pipeline();
+    let asked = built.first().and_then(|first| first.action.request());
+    let (operation, lane) = asked.map_or((Operation::Generate, Lane::Batch), |request| {
+        (request.operation, request.lane)
+    });
+    let lines = built.iter().map(|built| BatchLine {
+        key: built.action.key,
+        attempt: built.attempt,
+        place: executor.place(&built.action),
+        inputs: built.action.inputs(pipeline),
+        reserved: built.worst,
+    });
+    let intent = BatchIntent {
+        nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
+        created,
+        account: spec.clone(),
+        fingerprint: client.fingerprint(),
+        operation,
+        price: pipeline.prices.get(model).copied(),
+        ratio: executor.prices.lane_ratio(model, lane),
+        model: model.clone(),
         newest,
-    );
-    let prepared = client
-        .prepare(&intent.nonce.to_string(), &requests(&intent, built))
-        .await?;
+        refresh: Some(refresh.clone()).filter(|refresh| !refresh.is_empty()),
+        lines: lines.collect(),
+    };
+    let requests = built
+        .iter()
+        .zip(&intent.lines)
+        .map(|(built, line)| BatchRequest {
+            id: intent.name(line),
+            request: built.request.clone(),
+        });
+    let requests: Vec<BatchRequest> = requests.collect();
+    let prepared = client.prepare(&intent.nonce.to_string(), &requests).await?;
     Ok((intent, prepared))
 }
 
@@ -96,14 +81,4 @@ pub(super) fn fitting(built: &[BuiltRequest]) -> usize {
         bytes <= MAX_BYTES
     });
     fits.count().max(1)
-}
-
-fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
-    let lines = built.iter().zip(&intent.lines);
-    lines
-        .map(|(built, line)| BatchRequest {
-            id: intent.name(line),
-            request: built.request.clone(),
-        })
-        .collect()
 }
