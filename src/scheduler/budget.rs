@@ -37,10 +37,9 @@ impl BudgetLimits {
 }
 
 /// Why nothing more may be sent.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BudgetReached {
     /// The next request could cost more than is left.
-    #[error("the next request could exceed the cost limit of {} ({} spent or reserved)", Usd(*limit), Usd(*spent))]
     Cost {
         /// The limit, in dollars.
         limit: f64,
@@ -48,7 +47,6 @@ pub enum BudgetReached {
         spent: f64,
     },
     /// All requests allowed were sent.
-    #[error("the {limit} requests that are allowed were sent")]
     Requests { limit: u64 },
 }
 

@@ -205,11 +205,9 @@ impl<'r> RunStats<'r> {
 
     /// Reports breakers that tripped.
     pub(super) fn tripped(&mut self, breakers: Vec<TrippedBreaker>) -> Result<(), FileError> {
-        for breaker in breakers {
-            self.emit(&RunEvent::BreakerTripped(&breaker))?;
-            self.outcome.tripped.push(breaker);
-        }
-        Ok(())
+        breakers
+            .iter()
+            .try_for_each(|breaker| self.emit(&RunEvent::BreakerTripped(breaker)))
     }
 
     /// Reports warnings.

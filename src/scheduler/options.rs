@@ -2,7 +2,6 @@
 
 use tokio::sync::watch;
 
-use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use crate::action::Work;
 use crate::entries::Refresh;
@@ -70,8 +69,6 @@ pub struct RunOutcome {
     pub interrupted: bool,
     /// Why the cache could store nothing more, if it could not.
     pub broken: Option<String>,
-    /// Providers and models at which every further call would have failed.
-    pub tripped: Vec<TrippedBreaker>,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
     /// Judges that are not qualified in some dimensions.
