@@ -217,15 +217,7 @@ pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
             ["methods", name, _, ..] if !described.insert((*name).to_owned()) => continue,
             ["methods", name, _, ..] => describe_edit(before, after, name),
             ["runs", _] if difference.is_rise() => continue,
-            ["runs", stage] => {
-                let name = match *stage {
-                    "compress" => "runs",
-                    "answer" => "answers in a run",
-                    _ => "judgements of an answer",
-                };
-                let [old, new] = [&difference.before, &difference.after];
-                format!("{name}: {} → {}", shown(old.as_ref()), shown(new.as_ref()))
-            }
+            ["runs", _] => format!("runs.{}", difference.line()),
             ["planted", ..] => {
                 "what is planted in the sessions (`planted`), or who is asked about it".to_owned()
             }
