@@ -263,7 +263,7 @@ fn best_clause(best: &str, method: &MethodSummary, tr: &Translation) -> String {
         Some(_) => tr.pick("its", "其"),
         None => tr.pick("the transcript's", "完整记录的"),
     };
-    let tokens = method.compression_ratio().map(|removed| {
+    let tokens = method.economy.compression_ratio.map(|removed| {
         let part = percent(1.0 - removed);
         tr.pick(
             format!(" with {part} of {whole} tokens"),

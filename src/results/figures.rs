@@ -182,12 +182,9 @@ pub static FIGURES: [Figure; 35] = [
         (Mean, Whole),
         ["tokens", "词元"],
         &[Screen, Economy, Compressions],
-        |m| {
-            let (tokens, ci95) = m.context_tokens();
-            Measured {
-                ci95,
-                ..tokens.into()
-            }
+        |m| Measured {
+            ci95: m.economy.context_tokens_ci95,
+            ..m.economy.context_tokens.into()
         },
     ),
     figure(
@@ -195,7 +192,7 @@ pub static FIGURES: [Figure; 35] = [
         (Mean, Percent),
         ["removed", "压缩掉"],
         &[Economy],
-        |m| m.compression_ratio().into(),
+        |m| m.economy.compression_ratio.into(),
     ),
     figure(
         "compression.user_share",
@@ -210,7 +207,7 @@ pub static FIGURES: [Figure; 35] = [
         (Mean, Percent),
         ["facts kept", "事实保留"],
         &[Screen, Economy, Compressions],
-        |m| m.fact_survival().into(),
+        |m| m.economy.fact_survival.into(),
     ),
     figure(
         "summary_survival",

@@ -33,7 +33,7 @@ use crate::action::BuiltInStrategy;
 use crate::judge::Dimension;
 use base::locale::Locale;
 use base::threads::each;
-use stats::{self, Components, Interval, Retention};
+use stats::{self, Components, Retention};
 
 /// `headline` in JSON: the main result, and the sentence that states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -208,35 +208,12 @@ impl MethodSummary {
             .any(|rule| rule.name() == self.strategy)
     }
 
-    /// Tokens of a context with their interval. Where none of its answers was graded, this figure and the two below are
-    /// those of its contexts: they need no judge.
-    pub fn context_tokens(&self) -> (Option<f64>, Option<Interval>) {
-        match self.economy.context_tokens {
-            None => (self.compression.tokens, self.compression.tokens_ci95),
-            tokens => (tokens, self.economy.context_tokens_ci95),
-        }
-    }
-
-    /// 1 − context tokens / replaced tokens.
-    pub fn compression_ratio(&self) -> Option<f64> {
-        self.economy
-            .compression_ratio
-            .or(self.compression.compression_ratio)
-    }
-
     /// What all its distinct actions cost; `None` if one price is unknown.
     pub fn usd(&self) -> Option<f64> {
         let stages: Option<Vec<f64>> = self.economy.usd.values().copied().collect();
         stages
             .filter(|stages| !stages.is_empty())
             .map(|stages| stages.iter().sum())
-    }
-
-    /// The share of expected facts that occur in the context.
-    pub fn fact_survival(&self) -> Option<f64> {
-        self.economy
-            .fact_survival
-            .or(self.compression.fact_survival)
     }
 }
 
@@ -355,6 +332,7 @@ impl SummaryBuilder<'_> {
         let answerer = self.set.variants.get(variant)?.answerer.clone();
         let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
+        let compression = compression_cost(&self.points, &info.name);
         let is_open_book = answerer.ends_with(crate::answer::OPEN_BOOK);
         let planted = (!is_open_book)
             .then(|| PlantedSummary::new(self.set, &info.name, &self.planted))
@@ -370,11 +348,11 @@ impl SummaryBuilder<'_> {
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            economy: self.economy(variant),
+            economy: self.economy(variant, &compression),
             guard: GuardSummary::new(self.set, &info.name),
             planted,
             invented: InventedSummary::new(self.set, &info.name),
-            compression: compression_cost(&self.points, &info.name),
+            compression,
             retention: self.retention(variant),
             noise: components(
                 &self.set.scores,
@@ -403,11 +381,19 @@ impl SummaryBuilder<'_> {
         cycles.collect()
     }
 
-    fn economy(&self, variant: usize) -> Economy {
+    /// Where no answer was graded, sizes and facts kept are those of the contexts: they need no judge.
+    fn economy(&self, variant: usize, contexts: &CompressionCost) -> Economy {
         let floor = self.reference_variant(variant, MethodInfo::is_floor);
         let guessable = floor.map(|floor| answered_facts(self.set, floor));
         let answers = Answers::new(self.set, variant, &self.whole.kept);
-        Economy::new(&answers, guessable.as_ref())
+        let mut economy = Economy::new(&answers, guessable.as_ref());
+        if economy.context_tokens.is_none() {
+            economy.context_tokens = contexts.tokens;
+            economy.context_tokens_ci95 = contexts.tokens_ci95;
+        }
+        economy.compression_ratio = economy.compression_ratio.or(contexts.compression_ratio);
+        economy.fact_survival = economy.fact_survival.or(contexts.fact_survival);
+        economy
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.
