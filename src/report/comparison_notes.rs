@@ -328,16 +328,8 @@ pub(super) fn differences<'c>(
     compared: &'c MethodComparison,
     tr: &'c Translation,
 ) -> impl Iterator<Item = (String, &'c DifferenceTest)> {
-    let overall = compared
-        .overall
-        .iter()
-        .map(|judged| (tr.overall.to_owned(), judged));
-    overall.chain(
-        compared
-            .dimensions
-            .iter()
-            .map(|(id, judged)| (tr.dimension_label(id), judged)),
-    )
+    let tests = compared.tests();
+    tests.map(|(id, judged)| (tr.dimension_label(id), judged))
 }
 
 /// A sentence with a count and a list; `None` for an empty list.

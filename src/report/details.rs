@@ -130,10 +130,7 @@ fn method_comparison(method: &str, compared: &MethodComparison, tr: &Translation
         true => method.to_owned(),
         false => format!("{method} {} {}", tr.against, compared.against),
     };
-    let figures = match compared.is_identical() {
-        true => Block::plain(format!("{name}: {}", tr.identical)),
-        false => difference_table(&name, differences(compared, tr), tr),
-    };
+    let figures = difference_table(&name, differences(compared, tr), tr);
     [figures, Block::List(method_changes(compared, tr))]
 }
 

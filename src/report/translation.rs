@@ -97,7 +97,6 @@ texts! {
     setting_changed_nothing: ": {} changed nothing", "：{} 没有任何作用";
     title: "Context compression", "上下文压缩评测";
     against: "against", "对比";
-    identical: "identical scores", "得分完全相同";
     by_dimension: "Six dimensions", "六个维度";
     compression: "Compression and cost", "压缩与费用";
     worst: "Worst probes", "最差的问题";
@@ -335,12 +334,13 @@ impl Translation {
         )
     }
 
+    /// The name of a dimension; that of the mean of all where it is none.
     pub(super) fn dimension_label(&self, id: &str) -> String {
         let known = Dimension::ALL
             .into_iter()
             .find(|dimension| dimension.name() == id);
         known.map_or_else(
-            || id.to_owned(),
+            || self.overall.to_owned(),
             |dimension| dimension.label(self.locale).to_owned(),
         )
     }

@@ -147,9 +147,9 @@ pub fn changes_without_verdict<'c>(
             || comparison.collapsed.iter().any(|one| one.method == name)
     };
     let changed = comparison.methods.iter().filter(|(name, compared)| {
-        let mut tests = compared.overall.iter().chain(compared.dimensions.values());
+        let mut tests = compared.tests();
         compared.has_changed_figures()
-            && tests.all(|test| test.verdict == Verdict::NoEvidence)
+            && tests.all(|(_, test)| test.verdict == Verdict::NoEvidence)
             && !is_named(name)
     });
     let changed = changed.filter_map(|(method, compared)| {

@@ -70,7 +70,9 @@ fn method_regressions(
     method: &str,
     compared: &MethodComparison,
 ) -> Vec<Regression> {
-    let worse = score_tests(compared).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
+    let worse = compared
+        .tests()
+        .filter(|(_, judged)| judged.verdict == Verdict::Regressed);
     let scores = worse.map(|(what, judged)| {
         Regression::new(
             method,
@@ -133,7 +135,7 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
         });
     let mut losses: Vec<String> = mean.collect();
     for (method, compared) in &comparison.methods {
-        let drifted = score_tests(compared).filter(|(_, judged)| may_be_drift(judged));
+        let drifted = compared.tests().filter(|(_, judged)| may_be_drift(judged));
         losses.extend(drifted.map(|(what, judged)| {
             format!(
                 "{method}: {what} {}",
@@ -142,17 +144,6 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
         }));
     }
     losses
-}
-
-/// The tests of the scores of a method, with the names of what they test.
-fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &DifferenceTest)> {
-    let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
-    overall.chain(
-        compared
-            .dimensions
-            .iter()
-            .map(|(name, judged)| (name.as_str(), judged)),
-    )
 }
 
 /// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.

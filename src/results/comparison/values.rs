@@ -79,18 +79,22 @@ impl Comparison {
     pub fn changes_with_verdict(&self, verdict: Verdict) -> Vec<MethodChange<'_>> {
         let mut found: Vec<MethodChange<'_>> = Vec::new();
         for (method, compared) in &self.methods {
-            let overall = compared.overall.as_ref();
-            let overall = overall.filter(|test| test.verdict == verdict);
-            let dimensions = compared.dimensions.iter();
-            let dimensions = dimensions
-                .filter(|(_, test)| overall.is_none() && test.verdict == verdict)
-                .map(|(dimension, test)| (dimension.as_str(), test));
-            let tests = overall.map(|test| (OVERALL, test)).into_iter();
-            found.extend(tests.chain(dimensions).map(|(measure, test)| MethodChange {
-                method,
-                measure,
-                test,
-            }));
+            let tests = compared.tests();
+            let tests = tests.filter(|(_, test)| test.verdict == verdict);
+            let mut changes: Vec<MethodChange<'_>> = tests
+                .map(|(measure, test)| MethodChange {
+                    method,
+                    measure,
+                    test,
+                })
+                .collect();
+            if changes
+                .first()
+                .is_some_and(|first| first.measure == OVERALL)
+            {
+                changes.truncate(1);
+            }
+            found.extend(changes);
         }
         // stable: equals stay in the order of tables, scores before dimensions
         found.sort_by(|a, b| {
@@ -131,10 +135,8 @@ impl Comparison {
             .filter(DifferenceTest::has_verdict)
             .map(|test| (None, test.difference));
         let methods = self.methods.iter().filter_map(|(name, method)| {
-            let tests = method.overall.iter().chain(method.dimensions.values());
-            let differences = tests
-                .filter(|test| test.has_verdict())
-                .map(|test| test.difference.abs());
+            let tests = method.tests().filter(|(_, test)| test.has_verdict());
+            let differences = tests.map(|(_, test)| test.difference.abs());
             Some((Some(name.clone()), differences.reduce(f64::min)?))
         });
         mean.into_iter().chain(methods).collect()
@@ -221,28 +223,15 @@ impl MethodComparison {
         own != other
     }
 
-    /// Whether no score of any fixture differs.
-    pub fn is_identical(&self) -> bool {
-        let mut all = self
-            .overall
-            .iter()
-            .chain(self.dimensions.iter().map(|(_, judged)| judged));
-        self.overall.is_some()
-            && all.all(|judged| {
-                judged.difference == 0.0 && (judged.degenerate || judged.clusters == 1)
-            })
-    }
-
-    /// Whether it has a verdict on a score that a changed judge would explain.
-    fn has_verdict(&self) -> bool {
-        self.overall
-            .iter()
-            .chain(self.dimensions.values())
-            .any(DifferenceTest::has_verdict)
+    /// The tests of its scores, each with what it is of: `overall`, or the id of a dimension.
+    pub fn tests(&self) -> impl Iterator<Item = (&str, &DifferenceTest)> {
+        let overall = self.overall.iter().map(|test| (OVERALL, test));
+        let dimensions = self.dimensions.iter();
+        overall.chain(dimensions.map(|(name, test)| (name.as_str(), test)))
     }
 
     fn check_drift(&mut self, regraded: Option<&Regraded>) {
-        if !self.has_verdict() {
+        if !self.tests().any(|(_, test)| test.has_verdict()) {
             return;
         }
         self.drift = Some(DriftCheck::new(regraded));
@@ -287,10 +276,10 @@ impl MethodComparison {
 
     /// Whether it got worse in anything that the gate tests.
     pub fn is_worse(&self) -> bool {
-        let mut tests = self.overall.iter().chain(self.dimensions.values());
+        let mut tests = self.tests();
         self.reliability.test.regressed
             || self.is_planted_worse()
-            || tests.any(|test| test.verdict == Verdict::Regressed)
+            || tests.any(|(_, test)| test.verdict == Verdict::Regressed)
             || self.constraints_lost.iter().any(|lost| lost.is_confirmed)
     }
 
