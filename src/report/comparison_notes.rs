@@ -7,7 +7,7 @@ use super::figures::{brackets, count, score, share_with_interval, signed, usd};
 use super::notes::{confounds, excluded_dimensions, warnings};
 use super::planted;
 use super::styled::UNKNOWN;
-use super::translation::{Translation, fill, joined, translation};
+use super::translation::{Translation, fill, first_of, joined, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
     MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
@@ -288,22 +288,11 @@ fn points(share: f64) -> String {
     format!("{:+.1}", 100.0 * share).replace('-', "−")
 }
 
-/// Whether both sides have grades; otherwise contexts are compared.
-pub(super) fn has_grades(comparison: &Comparison) -> bool {
-    comparison
-        .methods
-        .values()
-        .any(|compared| compared.fixtures.compared() > 0)
-}
-
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let unchanged = comparison
-        .methods
-        .iter()
-        .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part());
-    let names = joined(unchanged.map(|(name, _)| name.clone()), ", ")?;
-    let word = if has_grades(comparison) {
+    let unchanged = comparison.names_of(MethodComparison::is_same);
+    let names = joined(unchanged.into_iter().map(str::to_owned), ", ")?;
+    let word = if comparison.has_grades() {
         tr.unchanged
     } else {
         tr.unchanged_contexts
@@ -339,10 +328,8 @@ fn list<E>(
     text: impl Fn(&E) -> String,
     tr: &Translation,
 ) -> Option<String> {
-    let mut shown: Vec<String> = entries.iter().take(MAX_LISTED).map(text).collect();
-    let more = entries.len().saturating_sub(MAX_LISTED);
-    shown.extend((more > 0).then(|| fill(tr.and_more, &[&more])));
-    Some(fill(pattern, &[&entries.len(), &joined(shown, "; ")?]))
+    let shown = joined(first_of(entries, MAX_LISTED, tr, text), "; ")?;
+    Some(fill(pattern, &[&entries.len(), &shown]))
 }
 
 fn flip_text(flip: &Flip) -> String {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::figures::level;
 use super::html::escape;
 use crate::judge::Dimension;
 use crate::results::{
@@ -191,15 +192,15 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
         let why = reasons.remove(&(method.as_str(), OVERALL));
         let overall = overall_result(measured, why.unwrap_or_default());
         tests.push(element(method, OVERALL, overall, &score(&measured.overall)));
-        for (name, level) in &measured.dimensions {
-            let result = match level.median {
+        for (name, found) in &measured.dimensions {
+            let result = match found.median {
                 None => TestResult::Skipped,
                 Some(_) => {
                     let why = reasons.remove(&(method.as_str(), name.as_str()));
                     TestResult::of_regressions(why.unwrap_or_default())
                 }
             };
-            tests.push(element(method, name, result, &score(level)));
+            tests.push(element(method, name, result, &score(found)));
         }
     }
     let others = reasons.into_iter();
@@ -222,21 +223,17 @@ fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
     ))
 }
 
-/// `3.87 [3.55, 4.19] over 8 fixtures`
-fn score(level: &ScoreEstimate) -> String {
-    let Some(median) = level.median else {
-        return "not measured".to_owned();
-    };
-    let interval = level
-        .ci95
-        .map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high()))
-        .unwrap_or_default();
-    let fixtures = if level.fixtures == 1 {
+/// `3.87 3.6–4.2 over 8 fixtures`
+fn score(found: &ScoreEstimate) -> String {
+    let noun = if found.fixtures == 1 {
         "fixture"
     } else {
         "fixtures"
     };
-    format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)
+    match found.median {
+        None => "not measured".to_owned(),
+        Some(_) => format!("{} over {} {noun}", level(found), found.fixtures),
+    }
 }
 
 /// A test with its element.

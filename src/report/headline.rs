@@ -3,7 +3,7 @@
 use super::figures::{score, signed};
 use super::planted::planted_line;
 use super::styled::wrap_lines;
-use super::translation::{Translation, joined, translation};
+use super::translation::{Translation, first_of, joined, translation};
 use crate::results::{
     Collapse, Comparison, EditNote, Headline, LostConstraint, MainResult, Manifest, MethodChange,
     MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend,
@@ -310,10 +310,7 @@ fn basis(fixtures: usize, once: bool, tr: &Translation) -> String {
 
 /// The first of several things, and how many more there are.
 fn list<T>(all: &[T], named: usize, tr: &Translation, text: impl Fn(&T) -> String) -> String {
-    let mut names: Vec<String> = all.iter().take(named).map(text).collect();
-    let more = all.len().saturating_sub(named);
-    names.extend((more > 0).then(|| tr.pick(format!("{more} more"), format!("另 {more} 个"))));
-    names.join(tr.pick(", ", "、"))
+    first_of(all, named, tr, text).join(tr.pick(", ", "、"))
 }
 
 /// `−0.75 (95%: −1.01 to −0.49)`.
@@ -632,7 +629,7 @@ fn unchanged_clause(change: &Comparison, trend: Trend, tr: &Translation) -> Stri
     if trend == Trend::NoEvidence {
         return tr.pick("no score changed", "得分无变化").to_owned();
     }
-    let what = match super::comparison_notes::has_grades(change) {
+    let what = match change.has_grades() {
         true => tr.pick("answers and grades", "答案与评分"),
         false => tr.pick("contexts", "上下文"),
     };
@@ -714,9 +711,7 @@ fn remarks(
             false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
         }
     });
-    let is_same =
-        |compared: &MethodComparison| compared.has_common_part() && !compared.is_changed();
-    let unchanged = change.names_of(is_same).len();
+    let unchanged = change.names_of(MethodComparison::is_same).len();
     let unchanged = (unchanged > 0 && trend != Trend::Unchanged).then(|| {
         let noun = if unchanged == 1 { "method" } else { "methods" };
         tr.pick(

@@ -6,14 +6,13 @@ use std::fmt::Display;
 
 use super::figures::{score, share, signed};
 use super::planted::left_alone;
-use super::translation::{Translation, fill, joined};
+use super::translation::{Translation, fill, first_of, joined};
 use crate::action::BuiltInStrategy;
 use crate::results::{
     Design, ExcludedDimension, ExclusionReason, Manifest, MethodSummary, NarrowScaleCause,
     OpenBookSummary, Summary,
 };
 use base::locale::Locale;
-use stats::Coefficient;
 
 /// The warnings among the notes of a report. Critical warnings are not among them, because reports show these first.
 pub(super) fn warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
@@ -203,7 +202,9 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
 /// How well the judges of a panel agree; `None` with one judge.
 fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;
-    Some(fill(tr.alpha, &[&score(alpha.value), &alpha.pairs]))
+    let low = alpha.is_low_alpha().then_some(tr.low_alpha);
+    let figures: [&dyn Display; 3] = [&score(alpha.value), &alpha.pairs, &low.unwrap_or_default()];
+    Some(fill(tr.alpha, &figures))
 }
 
 fn lexical_parts(design: &Design, tr: &Translation) -> String {
@@ -247,9 +248,6 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     notes.extend(deterministic.map(|names| fill(tr.deterministic, &[&names])));
     notes.extend(variance(summary, tr));
     notes.extend(panel_agreement(summary, tr));
-    if let Some(alpha) = summary.judges.alpha.filter(Coefficient::is_low_alpha) {
-        notes.push(fill(tr.low_alpha, &[&score(alpha.value)]));
-    }
     notes
 }
 
@@ -369,6 +367,9 @@ fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
 /// and not the method.
 const NEAR_FULL: f64 = 1.0;
 
+/// The maximum number of methods that the line on open book names.
+const NAMED_METHODS: usize = 3;
+
 /// Open book in one line: what methods gain by searching, and whether searching alone does as well as the whole
 /// transcript.
 pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<String> {
@@ -377,12 +378,11 @@ pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<Stri
         let [closed, open] = [&open.closed, &open.open].map(|level| score(level.median));
         format!("{name} {closed} → {open}")
     });
-    const SHOWN: usize = 3;
-    let more = match gains.clone().count().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => fill(tr.and_others, &[&more]),
-    };
-    let shown = joined(gains.take(SHOWN), tr.and_comma)? + &more;
+    let gains: Vec<String> = gains.collect();
+    let shown = joined(
+        first_of(&gains, NAMED_METHODS, tr, Clone::clone),
+        tr.and_comma,
+    )?;
     let line = fill(tr.open_book_line, &[&shown]);
     joined([line].into_iter().chain(archive_sentence(summary, tr)), " ")
 }

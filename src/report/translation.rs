@@ -175,7 +175,6 @@ texts! {
         "仅作描述：结论只针对闭卷回答。增益：同一批问题上开卷 − 闭卷。\
          丢失而未检索：智能体不知道自己丢失了什么。";
     open_book_line: "with a search: {}.", "可检索时：{}。";
-    and_others: ", {} more", "，另 {} 个";
     archive_alone:
         "A search without any context scores {}, within 1.0 of the whole transcript ({}): open scores measure the archive \
          more than the method.",
@@ -221,7 +220,6 @@ texts! {
     tested_fixtures:
         "on the {} of {} fixtures that changed: {}; on all: {}.",
         "在 {}/{} 个有变化的样本上：{}；全部样本：{}。";
-    and_more: "and {} more", "另有 {} 项";
     untestable:
         "{} cannot be tested: it changed in {} of {} fixtures, and a test needs 3. On these: {}, re-run interval {}.",
         "{} 无法检验：只有 {}/{} 个样本有变化，检验至少需要 3 个。这些样本上：{}，重跑区间 {}。";
@@ -267,8 +265,8 @@ texts! {
         "{} is less reliable on these fixtures: {} of {} chains (fixture and run) failed, in the baseline {} of {}.",
         "{} 在这些样本上更不可靠：{}/{} 条链（样本与运行）失败，基线为 {}/{}。";
     alpha:
-        "agreement of the judges: Krippendorff's alpha {} over {} scores.",
-        "评审之间的一致性：Krippendorff's alpha {}（{} 个分数）。";
+        "agreement of the judges: Krippendorff's alpha {} over {} scores{}.",
+        "评审之间的一致性：Krippendorff's alpha {}（{} 个分数）{}。";
     scale_unchecked:
         "ceiling and floor: not checked, because no answerable probe has grades of both a `full` and a `none` method.",
         "上限与下限：未检查，因为没有一个可回答的问题同时有 `full` 与 `none` 方法的评分。";
@@ -292,9 +290,7 @@ texts! {
         "请怀疑评审、题库或作答模型：没有预期事实，不知道是哪一个。";
     narrow_by_chance:
         "The mean may be chance: ask more probes.", "这一均值可能只是偶然：请增加问题。";
-    low_alpha:
-        "judges agree poorly (alpha {}): do not rely on small differences.",
-        "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";
+    low_alpha: ", which is poor: do not rely on small differences", "，一致性差：微小差异须谨慎看待";
     point: "point {}", "压缩点 {}";
     cycles: "Over points", "各压缩点";
     cycles_note:
@@ -408,4 +404,17 @@ pub(super) fn fill(pattern: &str, values: &[&dyn Display]) -> String {
 pub(super) fn joined(parts: impl IntoIterator<Item = String>, separator: &str) -> Option<String> {
     let joined: Vec<String> = parts.into_iter().collect();
     (!joined.is_empty()).then(|| joined.join(separator))
+}
+
+/// The first of several things, and how many more there are.
+pub(super) fn first_of<T>(
+    all: &[T],
+    named: usize,
+    tr: &Translation,
+    text: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let mut names: Vec<String> = all.iter().take(named).map(text).collect();
+    let more = all.len().saturating_sub(named);
+    names.extend((more > 0).then(|| tr.pick(format!("{more} more"), format!("另 {more} 个"))));
+    names
 }

@@ -178,9 +178,6 @@ pub fn not_comparable<'c>(
     comparison: &'c Comparison,
     summary: &Summary,
 ) -> Vec<(&'c str, u64, u64)> {
-    // Where nothing was graded, contexts are compared.
-    let mut methods = comparison.methods.values();
-    let is_graded = methods.any(|compared| compared.fixtures.compared() > 0);
     let found = comparison.methods.iter().filter_map(|(name, compared)| {
         let cells = summary.methods.get(name).map(|method| method.cells);
         let cells = cells.unwrap_or_default();
@@ -190,7 +187,7 @@ pub fn not_comparable<'c>(
             test.reason == Some(NoEvidenceReason::Missing)
                 || (test.verdict == Verdict::NoEvidence && is_sparse(missing, of))
         });
-        (is_missing || (is_graded && !compared.has_common_part())).then_some((
+        (is_missing || (comparison.has_grades() && !compared.has_common_part())).then_some((
             name.as_str(),
             missing,
             of,

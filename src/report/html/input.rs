@@ -14,7 +14,7 @@ use crate::report::details::{details, facts, title};
 use crate::report::document::{Block, Section};
 use crate::report::headline::headline;
 use crate::report::screen::{Extent, front, sentences};
-use crate::report::translation::{Translation, fill, translation};
+use crate::report::translation::{Translation, first_of, translation};
 use crate::results::{Design, Manifest, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
@@ -144,18 +144,12 @@ fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
         .iter()
         .take(MESSAGES)
         .map(|((stage, is_own, message), places)| {
-            let mut named: Vec<String> = places.iter().take(NAMED).cloned().collect();
-            let more = places.len().saturating_sub(NAMED);
-            named.extend((more > 0).then(|| fill(tr.and_more, &[&more])));
+            let named = first_of(places, NAMED, tr, Clone::clone).join("; ");
             let cause = match is_own {
                 true => tr.pick("the method", "方法"),
                 false => tr.pick("infrastructure", "基础设施"),
             };
-            format!(
-                "{} · {} · {cause}: {message}",
-                named.join("; "),
-                stage.name()
-            )
+            format!("{named} · {} · {cause}: {message}", stage.name())
         });
     let title = tr.pick("Failures", "失败");
     let title = format!("{title} ({})", manifest.failures.len());

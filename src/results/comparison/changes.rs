@@ -171,7 +171,7 @@ impl<'s> ComparedVariants<'s> {
                     continue;
                 };
                 common.any = true;
-                common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
+                common.other_keys |= grade.keys[1..] != earlier.keys[1..];
                 common.other_grades |= !grade.is_graded_like(earlier);
             }
             changes.one_sided += usize::from(own.is_empty() != theirs.is_empty());
@@ -315,22 +315,12 @@ impl<'s> ComparedVariants<'s> {
     }
 }
 
-fn cell(grade: &Grade) -> CellAt {
-    (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge)
-}
-
-fn answer_and_judge(grade: &Grade) -> [ActionKey; 2] {
-    let [_, answer, judge] = grade.keys;
-    [answer, judge]
-}
-
 fn by_probe<'s>(side: &VariantRef<'s>) -> HashMap<usize, ProbeGrades<'s>> {
     let mut probes: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
     for grade in side.grades() {
-        probes
-            .entry(grade.at.probe)
-            .or_default()
-            .insert(cell(grade), grade);
+        let cell = (grade.at.run, grade.at.answer_n, grade.judge_n, grade.judge);
+        let of_probe = probes.entry(grade.at.probe).or_default();
+        of_probe.insert(cell, grade);
     }
     probes
 }

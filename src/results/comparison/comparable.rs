@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::action::Digest;
-use crate::results::files::design::{FixtureInfo, MethodVariant, ModelInfo};
+use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::{ResultSet, VariantRef};
-use base::fault::suggestion;
 use base::say;
 
 /// What differs between two result sets.
@@ -44,12 +43,6 @@ impl Incompatibility {
     }
 }
 
-impl fmt::Display for Incompatibility {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
 /// Two sides that cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomparable {
@@ -63,7 +56,7 @@ impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the two sides cannot be compared; what differs:")?;
         for difference in &self.differences {
-            write!(f, "\n  - {difference}")?;
+            write!(f, "\n  - {}", difference.what)?;
         }
         let is_all_common = self
             .differences
@@ -79,19 +72,6 @@ impl fmt::Display for Incomparable {
 impl std::error::Error for Incomparable {}
 
 impl Incomparable {
-    pub(super) fn no_such_method(
-        label: &str,
-        method: &str,
-        variants: &[MethodVariant],
-    ) -> Incomparable {
-        let known: Vec<&str> = variants
-            .iter()
-            .map(|variant| variant.key.as_str())
-            .collect();
-        let suggestion = suggestion(method, &known);
-        Incomparable::by(format!("`{label}` has no method `{method}`; {suggestion}"))
-    }
-
     /// By something that no comparison may leave out.
     pub(super) fn by(what: impl Into<String>) -> Incomparable {
         Incomparable {

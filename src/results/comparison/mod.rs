@@ -34,6 +34,7 @@ use super::result_set::selection::{Selection, Subset};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;
 use crate::judge::Dimension;
+use base::fault::suggestion;
 use stats::{
     self, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts, NoRerun, Paired,
     RunValues,
@@ -240,14 +241,15 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
                 .is_none_or(|wanted| own.variant.key == wanted || own.method.name == wanted)
         })
         .collect();
-    match side.method.filter(|_| variants.is_empty()) {
-        Some(method) => Err(Incomparable::no_such_method(
-            &side.set.manifest.label,
-            method,
-            &side.set.variants,
-        )),
-        None => Ok(variants),
-    }
+    let Some(method) = side.method.filter(|_| variants.is_empty()) else {
+        return Ok(variants);
+    };
+    let (label, known) = (&side.set.manifest.label, side.set.variants.iter());
+    let known: Vec<&str> = known.map(|variant| variant.key.as_str()).collect();
+    let suggestion = suggestion(method, &known);
+    Err(Incomparable::by(format!(
+        "`{label}` has no method `{method}`; {suggestion}"
+    )))
 }
 
 /// Whether two variants are a pair: they have the same name, unless the user named both, and the same answerer, unless

@@ -54,30 +54,17 @@ pub struct FailedChain {
 
 impl std::fmt::Display for FailedChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.run {
-            Some(run) => {
-                write!(
-                    f,
-                    "{}",
-                    say!(
-                        "{} · run {run}: {}",
-                        "{} · 第 {run} 次：{}",
-                        self.fixture,
-                        self.message
-                    )
-                )
-            }
-            None => write!(
-                f,
-                "{}",
-                say!(
-                    "{} · all runs: {}",
-                    "{} · 各次：{}",
-                    self.fixture,
-                    self.message
-                )
+        let (fixture, message) = (&self.fixture, &self.message);
+        f.write_str(&match self.run {
+            Some(run) => say!(
+                "{fixture} · run {run}: {message}",
+                "{fixture} · 第 {run} 次：{message}"
             ),
-        }
+            None => say!(
+                "{fixture} · all runs: {message}",
+                "{fixture} · 各次：{message}"
+            ),
+        })
     }
 }
 

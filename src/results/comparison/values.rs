@@ -74,6 +74,12 @@ impl Comparison {
         with.map(|(name, _)| name.as_str()).collect()
     }
 
+    /// Whether both sides have grades; otherwise contexts are compared.
+    pub fn has_grades(&self) -> bool {
+        let mut methods = self.methods.values();
+        methods.any(|compared| compared.fixtures.compared() > 0)
+    }
+
     /// The scores with this verdict, and the dimensions of methods whose score does not have it, the largest difference
     /// first.
     pub fn changes_with_verdict(&self, verdict: Verdict) -> Vec<MethodChange<'_>> {
@@ -292,6 +298,11 @@ impl MethodComparison {
     /// Whether both sides have a cell or a planted item in common.
     pub fn has_common_part(&self) -> bool {
         self.fixtures.compared() > 0 || self.planted.is_some()
+    }
+
+    /// Whether both sides have something in common, and nothing of it differs.
+    pub fn is_same(&self) -> bool {
+        self.has_common_part() && !self.is_changed()
     }
 
     /// Whether it changed in too few fixtures for any test.
