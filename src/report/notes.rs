@@ -401,14 +401,13 @@ fn answered(
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
     answered(summary).next()?;
     let Some((_, floor, alone)) =
-        answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))
+        answered(summary).find(|(_, method, _)| method.is(BuiltInStrategy::None))
     else {
         return Some(tr.archive_unmeasured.to_owned());
     };
     let alone = alone.open.median?;
-    let full = (summary.methods.values()).find(|method| {
-        method.answerer == floor.answerer && is_built_in(method, BuiltInStrategy::Full)
-    });
+    let full = (summary.methods.values())
+        .find(|method| method.answerer == floor.answerer && method.is(BuiltInStrategy::Full));
     match full.and_then(|full| full.overall.median) {
         None => Some(tr.full_unmeasured.to_owned()),
         Some(full) if full - alone > NEAR_FULL => None,
@@ -417,8 +416,4 @@ pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<St
             &[&score(Some(alone)), &score(Some(full))],
         )),
     }
-}
-
-fn is_built_in(method: &MethodSummary, strategy: BuiltInStrategy) -> bool {
-    method.strategy == strategy.name()
 }

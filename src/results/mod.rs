@@ -51,8 +51,8 @@ pub use files::design::{
 };
 pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
 pub use files::find::{
-    NewestResults, all_sets, incomplete_beside, labels, lock_reports, lock_results, newest,
-    open_results, open_side, previous, remove_results, unfinished_refresh,
+    all_sets, incomplete_beside, labels, lock_reports, lock_results, newest, open_results,
+    open_side, previous, remove_results, unfinished_refresh,
 };
 pub use files::folder::{ResultsFolder, names};
 pub use files::label_folders::{LabelWriter, part_folders};

@@ -203,9 +203,12 @@ pub struct MethodSummary {
 impl MethodSummary {
     /// Whether it is a ceiling or a floor: not a candidate, but an end of the scale for candidates.
     pub fn is_anchor(&self) -> bool {
-        [BuiltInStrategy::Full, BuiltInStrategy::None]
-            .iter()
-            .any(|rule| rule.name() == self.strategy)
+        self.is(BuiltInStrategy::Full) || self.is(BuiltInStrategy::None)
+    }
+
+    /// Whether it has this strategy.
+    pub fn is(&self, strategy: BuiltInStrategy) -> bool {
+        self.strategy == strategy.name()
     }
 
     /// What all its distinct actions cost; `None` if one price is unknown.
@@ -376,7 +379,7 @@ impl SummaryBuilder<'_> {
         let cycles = self.groups.by_cycle.iter().map(|(point, part)| Cycle {
             cycle: *point,
             overall: overall_level(&part.runs(variant)),
-            fact_survival: Answers::new(self.set, variant, &part.kept).fact_survival(),
+            fact_survival: Answers::new(self.set, variant, &part.kept).mean(|m| m.survival),
         });
         cycles.collect()
     }

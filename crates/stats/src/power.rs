@@ -84,12 +84,8 @@ impl DifferenceVariances {
 
     /// The smallest true difference that gets a verdict in 80% of repetitions; `None` where there is no verdict.
     pub fn smallest_detectable(&self, design: &SampleSizes) -> Option<f64> {
-        finite(finding(design)?.smallest_at(self.variance_of_mean(design).sqrt())?)
+        finding(design)?.smallest_at(self.variance_of_mean(design).sqrt())
     }
-}
-
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }
 
 /// Points of the integrals: 20 give the same as 200, to one part in a hundred.

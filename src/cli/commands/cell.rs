@@ -16,8 +16,8 @@ use crate::pipeline::suggest;
 use crate::plan::FailedAction;
 use crate::report::TextTable;
 use crate::results::{
-    FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
-    incomplete_beside, newest, open_results,
+    FixtureInfo, FolderError, Manifest, Outcome, ResultsFolder, Row, incomplete_beside, newest,
+    open_results,
 };
 use base::locale::localized;
 use base::say;
@@ -166,7 +166,7 @@ pub(crate) fn chosen_results(
     if let Some(label) = label {
         return open_results(results, &given_results(common, label));
     }
-    let NewestResults { folder, unfinished } = newest(results)?;
+    let (folder, unfinished) = newest(results)?;
     if let Some(last) = unfinished.filter(|last| last.as_str() != folder.label()) {
         let text = format!(
             "these are the results `{}`: a later run, `{last}`, is unfinished, and is read only if its label is given",

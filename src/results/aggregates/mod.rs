@@ -18,7 +18,7 @@ use crate::results::result_set::scores::{MeasuredAnswer, equal_range};
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::{ProbeAt, ResultSet};
 use models::ErrorClass;
-use stats::{self, Estimate};
+use stats;
 
 /// The answers of a variant to some probes, in the order of the matrix: by fixture, then by probe.
 pub(crate) struct Answers<'s> {
@@ -65,26 +65,11 @@ impl<'s> Answers<'s> {
         })
     }
 
-    /// The share of expected facts that occur in the context.
-    pub(crate) fn fact_survival(&self) -> Option<f64> {
-        self.mean(|m| m.survival)
-    }
-
-    /// Tokens of a context: the geometric mean over fixtures of the means over probes.
-    pub(crate) fn context_tokens(&self) -> Option<Estimate> {
-        stats::geometric_mean(&self.context_sizes())
-    }
-
     /// The mean tokens of a context of each fixture.
     pub(crate) fn context_sizes(&self) -> Vec<f64> {
         self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64))
             .map(|(_, mean)| mean)
             .collect()
-    }
-
-    /// 1 − context tokens / replaced tokens.
-    pub(crate) fn compression_ratio(&self) -> Option<f64> {
-        self.mean(|m| m.ratio)
     }
 
     pub(crate) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {

@@ -35,7 +35,7 @@ pub(super) const NEEDED: f64 = stats::thresholds::SPAN_WARNING;
 pub(super) const PROBES_TO_REFUSE: usize = 8;
 
 /// How far apart ceiling and floor are.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScaleCheck {
     /// Answerable probes that were graded for both; 0 if there are none, so that nothing was checked.
     pub probes: usize,
@@ -84,12 +84,7 @@ fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
 /// Checks the first answerer that both a ceiling and a floor were graded with.
 pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let Some((full, none)) = ceiling_and_floor(set) else {
-        return ScaleCheck {
-            probes: 0,
-            difference: None,
-            lower_bound: None,
-            cause: None,
-        };
+        return ScaleCheck::default();
     };
     let differences = differences_by_probe(set, full, none, |grade| {
         mean_of(grade.dimensions.values().copied())
@@ -319,12 +314,7 @@ mod tests {
             check(3, 2.0, 0.0).is_narrow(),
             "a mean that is not shown to be above 0"
         );
-        let unchecked = ScaleCheck {
-            probes: 0,
-            difference: None,
-            lower_bound: None,
-            cause: None,
-        };
+        let unchecked = ScaleCheck::default();
         assert!(
             unchecked.difference.is_none() && !unchecked.is_narrow() && !unchecked.refuses_gate()
         );

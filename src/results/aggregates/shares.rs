@@ -153,11 +153,6 @@ fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
     })
 }
 
-/// The share of answers to unanswerable probes that assert something.
-pub(crate) fn fabrication(answers: &Answers<'_>) -> Share {
-    share_of(answers, &is_fabricated)
-}
-
 /// Survival by the heading of the compression prompt that facts belong under.
 pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
     let facts = answers.measured.iter().flat_map(|measured| {
@@ -306,12 +301,12 @@ pub(crate) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt
 impl Economy {
     /// Measures contexts and answers. `guessable` are the facts that the floor method answers.
     pub(crate) fn new(answers: &Answers<'_>, guessable: Option<&BTreeSet<FactAt>>) -> Economy {
-        let tokens = answers.context_tokens();
+        let tokens = stats::geometric_mean(&answers.context_sizes());
         Economy {
-            compression_ratio: answers.compression_ratio(),
+            compression_ratio: answers.mean(|m| m.ratio),
             context_tokens: tokens.map(|tokens| tokens.center),
             context_tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
-            fact_survival: answers.fact_survival(),
+            fact_survival: answers.mean(|m| m.survival),
             summary_survival: answers.mean(|m| m.summary_survival),
             in_context: in_context(answers),
             constraints_kept: answers.mean(|m| m.survival.filter(|_| m.is_constraint)),
@@ -320,7 +315,7 @@ impl Economy {
             tokens_per_question: answers.mean(|m| tokens_of_question(m, guessable)),
             survival_by_heading: survival_by_heading(answers),
             overclaim: Overclaim::from_answers(answers),
-            fabrication: fabrication(answers),
+            fabrication: share_of(answers, &is_fabricated),
             stale_facts: answers.measured.iter().map(|m| m.stale).sum(),
             usd: costs(answers.set, answers.variant),
         }

@@ -248,7 +248,7 @@ impl<'s> ComparedVariants<'s> {
     }
 
     /// How many probes of a fixture have a lower score than in the baseline, and how many have one on both sides.
-    pub(super) fn fallen_probes(&self, fixture: &str) -> (usize, usize) {
+    fn fallen_probes(&self, fixture: &str) -> (usize, usize) {
         let mut counts = (0, 0);
         for (probe, other) in self.probes {
             let is_here = self.judged.fixture_of(*probe) == Some(fixture);
@@ -368,13 +368,8 @@ pub struct Collapse {
     pub of: usize,
 }
 
-/// The collapsed fixtures of a method. `changes` are the differences of its score by fixture, and `fallen` counts the
-/// probes of a fixture that fell, and all.
-pub(super) fn collapses(
-    method: &str,
-    changes: &[(&str, f64)],
-    fallen: impl Fn(&str) -> (usize, usize),
-) -> Vec<Collapse> {
+/// The collapsed fixtures of a method; `changes` are the differences of its score by fixture.
+pub(super) fn collapses(matched: &ComparedVariants<'_>, changes: &[(&str, f64)]) -> Vec<Collapse> {
     let (low, others): (Vec<_>, Vec<_>) = changes
         .iter()
         .partition(|(_, difference)| *difference <= -FALL);
@@ -383,9 +378,9 @@ pub(super) fn collapses(
         return Vec::new();
     }
     let found = low.into_iter().filter_map(|(fixture, difference)| {
-        let (fallen, of) = fallen(fixture);
+        let (fallen, of) = matched.fallen_probes(fixture);
         (fallen as f64 >= FALLEN * of as f64).then(|| Collapse {
-            method: method.to_owned(),
+            method: matched.judged.variant.key.clone(),
             fixture: fixture.to_owned(),
             difference,
             fallen,

@@ -364,11 +364,7 @@ fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<C
     let changes = both
         .iter()
         .filter_map(|(_, fixture, a, b)| Some((*fixture, a.cluster_value()? - b.cluster_value()?)));
-    collapses(
-        &matched.judged.variant.key,
-        &changes.collect::<Vec<_>>(),
-        |fixture| matched.fallen_probes(fixture),
-    )
+    collapses(matched, &changes.collect::<Vec<_>>())
 }
 
 /// The differences of `overall` and of each dimension over the fixtures that changed, or over all if none did.

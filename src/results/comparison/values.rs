@@ -384,19 +384,11 @@ impl CostChanges {
         let [paid, paid_before] = paired_compression_costs(matched.methods());
         let [tokens, tokens_before] =
             stats::paired_sizes([&after.context_sizes(), &before.context_sizes()]);
+        let change = |before, after| CostChange { before, after };
         CostChanges {
-            tokens: CostChange {
-                before: tokens_before.or(paid_before.tokens),
-                after: tokens.or(paid.tokens),
-            },
-            usd: CostChange {
-                before: paid_before.usd,
-                after: paid.usd,
-            },
-            seconds: CostChange {
-                before: paid_before.seconds,
-                after: paid.seconds,
-            },
+            tokens: change(tokens_before.or(paid_before.tokens), tokens.or(paid.tokens)),
+            usd: change(paid_before.usd, paid.usd),
+            seconds: change(paid_before.seconds, paid.seconds),
         }
     }
 }

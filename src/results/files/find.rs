@@ -20,16 +20,17 @@ use base::lock::FileLock;
 /// # Errors
 /// There is no such result set (the nearest label is named), or the text is neither a label nor a path.
 pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
-    if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
+    let missing = |near: Option<&str>| FolderError::Missing {
+        label: label.to_owned(),
+        results: results.to_owned(),
+        near: near.map(str::to_owned),
+    };
+    if label.contains(['/', '\\']) {
+        if !Path::new(label).join(names::MANIFEST).is_file() {
+            return Err(missing(None));
+        }
         guarded::check_below(Path::new(label))?;
         return Ok(ResultsFolder::at(label));
-    }
-    if label.contains(['/', '\\']) {
-        return Err(FolderError::Missing {
-            label: label.to_owned(),
-            results: results.to_owned(),
-            near: None,
-        });
     }
     let folders = LabelFolders::new(results, &Label::new(label)?);
     // If this fails, there is still something to read.
@@ -45,12 +46,7 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
         return Err(FolderError::Empty(results.to_owned()));
     }
     let known: Vec<&str> = known.iter().map(Label::as_str).collect();
-    let near = nearest(label, &known).map(str::to_owned);
-    Err(FolderError::Missing {
-        label: label.to_owned(),
-        results: results.to_owned(),
-        near,
-    })
+    Err(missing(nearest(label, &known)))
 }
 
 /// The refresh of these stages that the last run with one began, under any label, if that run was stopped before it was
@@ -194,11 +190,12 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 }
 
 /// The results whose run began last; of equals the last by name. A run that ended early, or that has not ended, counts
-/// only where no other has ended: it has a part of the cells. Sets that cannot be read are skipped.
+/// only where no other has ended: it has a part of the cells. With it comes the label whose run began last, if that run is
+/// unfinished. Sets that cannot be read are skipped.
 ///
 /// # Errors
 /// There are no results.
-pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
+pub fn newest(results: &Path) -> Result<(ResultsFolder, Option<Label>), FolderError> {
     let runs = runs(results)?;
     let began = |run: &&(Label, Manifest)| moment(&run.1.started);
     let newest = runs
@@ -209,10 +206,8 @@ pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
         .iter()
         .max_by_key(|run| (began(run), &run.0))
         .filter(|(_, last)| !last.outcome.is_end());
-    Ok(NewestResults {
-        folder: ResultsFolder::new(results, &newest.0),
-        unfinished: last.map(|(label, _)| label.clone()),
-    })
+    let unfinished = last.map(|(label, _)| label.clone());
+    Ok((ResultsFolder::new(results, &newest.0), unfinished))
 }
 
 /// The label of the newest complete results of another label than `own`.
@@ -230,15 +225,6 @@ pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError>
             "there are no other complete results in `{results}`; make some with `compeval run`"
         ))
     })
-}
-
-/// The newest results.
-#[derive(Debug)]
-pub struct NewestResults {
-    /// Where they are.
-    pub folder: ResultsFolder,
-    /// The label whose run began last, if that run is unfinished. It is passed over where another run has ended.
-    pub unfinished: Option<Label>,
 }
 
 /// The labels with their manifests, sorted. Sets that cannot be read are skipped.

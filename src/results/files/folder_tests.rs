@@ -240,7 +240,7 @@ fn the_newest_label_is_the_one_that_began_last() {
     assert!(matches!(newest(temp.path()), Err(FolderError::Empty(_))));
     with(temp.path(), "z", "2026-01-01T00:00:00Z");
     with(temp.path(), "a", "2026-01-02T00:00:00Z");
-    assert_eq!(newest(temp.path()).unwrap().folder.label(), "a");
+    assert_eq!(newest(temp.path()).unwrap().0.label(), "a");
     let all: Vec<String> = labels(temp.path())
         .unwrap()
         .iter()
@@ -259,7 +259,7 @@ fn the_newest_is_of_a_run_that_ended_where_there_is_one() {
                 ..manifest(label, started)
             })
             .unwrap();
-        let NewestResults { folder, unfinished } = newest(temp.path()).unwrap();
+        let (folder, unfinished) = newest(temp.path()).unwrap();
         (folder.label(), unfinished.map(|label| label.to_string()))
     };
     let found =
