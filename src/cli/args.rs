@@ -141,6 +141,14 @@ impl BudgetArgs {
     }
 }
 
+/// Reads a name that is to be replaced wherever it stands.
+pub(crate) fn handle(text: &str) -> Result<String, String> {
+    match text.trim().chars().count() {
+        0 | 1 => Err("it is too short to be distinguished from other words".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Reads an amount of money.
 fn amount(text: &str) -> Result<Usd, String> {
     let usd = text.parse::<f64>().ok();

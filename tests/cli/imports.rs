@@ -166,7 +166,11 @@ fn what_is_no_log_is_named_and_nothing_is_written() {
         ),
         (
             vec!["fixture", "import", "other.json", "--every-tokens", "0"],
-            "at least 1 token",
+            "0 is not in 1..",
+        ),
+        (
+            vec!["fixture", "scrub", "fixtures", "--handle", "a"],
+            "too short to be distinguished",
         ),
         (vec!["fixture", "scrub", "other.json"], "missing field"),
         (vec!["fixture", "scrub", "fixtures"], "is a directory"),
