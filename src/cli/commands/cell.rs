@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::action::CellCoordinate;
 use crate::answer::OPEN_BOOK;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
@@ -59,35 +60,16 @@ impl ShowArgs {
             && self.point.is_none_or(|wanted| wanted == point)
     }
 
-    /// Whether the named cell is that of the failure, or depends on it.
-    fn may_depend_on(&self, failure: &FailedAction) -> bool {
-        failure.place.recorded_cell().is_some_and(|cell| {
-            *cell.fixture == self.fixture
-                && self
-                    .method
-                    .as_ref()
-                    .is_none_or(|method| **method == *cell.method)
-                && self.point.is_none_or(|point| cell.point.0 <= point)
-                && cell
-                    .answerer
-                    .as_ref()
-                    .is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == self.open)
-                && (cell.probe.is_none()
-                    || self.probe.is_none()
-                    || cell.probe.as_deref() == self.probe.as_deref())
-        })
-    }
-
-    /// Whether a failure happened in another run or at another point than the named ones.
-    fn is_elsewhere(&self, failure: &FailedAction) -> bool {
-        let cell = failure.place.recorded_cell();
-        let numbers = [
-            (self.run, cell.map(|cell| cell.run)),
-            (self.point, cell.map(|cell| cell.point.0)),
-        ];
-        numbers
-            .into_iter()
-            .any(|(wanted, found)| wanted.is_some() && wanted != found)
+    /// Whether the named cell is at this place, or depends on what is there.
+    fn may_depend_on(&self, cell: &CellCoordinate) -> bool {
+        *cell.fixture == self.fixture
+            && (self.method.as_deref()).is_none_or(|method| *method == *cell.method)
+            && self.point.is_none_or(|point| cell.point.0 <= point)
+            && (cell.answerer.as_ref())
+                .is_none_or(|answerer| answerer.ends_with(OPEN_BOOK) == self.open)
+            && (cell.probe.is_none()
+                || self.probe.is_none()
+                || cell.probe.as_deref() == self.probe.as_deref())
     }
 }
 
@@ -282,11 +264,13 @@ fn check_numbers(
 /// The failure at the cell, or in a step that it depends on; of several, the one nearest to what was named. A failure
 /// that cells share is listed where it happened first.
 fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
-    let related = manifest
-        .failures
-        .iter()
-        .filter(|failure| args.may_depend_on(failure));
-    related.min_by_key(|failure| args.is_elsewhere(failure))
+    let failures = manifest.failures.iter();
+    let places = failures.filter_map(|failure| Some((failure, failure.place.recorded_cell()?)));
+    let related = places.filter(|(_, cell)| args.may_depend_on(cell));
+    let is_other = |wanted: Option<u32>, found| wanted.is_some_and(|wanted| wanted != found);
+    let nearest = related
+        .min_by_key(|(_, cell)| is_other(args.run, cell.run) || is_other(args.point, cell.point.0));
+    nearest.map(|(failure, _)| failure)
 }
 
 impl FoundCell {
