@@ -1,6 +1,6 @@
 //! Finds the cell that `show` and `why` print, or lists the candidates.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
@@ -23,6 +23,7 @@ use crate::results::{
 use base::locale::localized;
 use base::say;
 use base::text::shell_word;
+use stats::mean_of;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -333,12 +334,8 @@ impl CellList {
         );
         console.print(&console.paint(TextStyle::Strong, &title));
         console.print(&console.text_table(&self.table()));
-        let Some(worst) = self
-            .rows
-            .iter()
-            .filter(|row| row.overall.is_some())
-            .min_by(|a, b| lower(a, b))
-        else {
+        let scored = self.rows.iter().filter_map(|row| Some((row.overall?, row)));
+        let Some((_, worst)) = scored.min_by(|(a, _), (b, _)| a.total_cmp(b)) else {
             return;
         };
         let next = command_for(command, worst, &self.manifest.label);
@@ -377,7 +374,6 @@ impl CellList {
             }
         }
         down.sort_by_key(|(point, _)| *point);
-        let places = self.scores();
         let (mut rows, mut last) = (Vec::new(), 0);
         for (point, name) in down {
             if point != last {
@@ -386,8 +382,10 @@ impl CellList {
                 rows.push(vec![vec![(TextStyle::Dim, point)]]);
             }
             let scores = across.iter().map(|column| {
-                let scores = places.get(&((point, name), column.clone()));
-                let score = scores.and_then(|scores| mean(scores));
+                let rows = self.rows.iter();
+                let here = rows
+                    .filter(|row| (self.down(row), &self.across(row)) == ((point, name), column));
+                let score = mean_of(here.filter_map(|row| row.overall));
                 vec![(score_style(score), number(score, 2))]
             });
             let name = vec![(TextStyle::Plain, name.to_owned())];
@@ -395,28 +393,6 @@ impl CellList {
         }
         TextTable::new(std::iter::once(String::new()).chain(across), rows)
     }
-
-    /// The overall scores at each place of the table.
-    fn scores(&self) -> BTreeMap<((u32, &str), String), Vec<f64>> {
-        let mut scores: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-        for row in &self.rows {
-            scores
-                .entry((self.down(row), self.across(row)))
-                .or_default()
-                .extend(row.overall);
-        }
-        scores
-    }
-}
-
-fn mean(scores: &[f64]) -> Option<f64> {
-    (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
-}
-
-fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {
-    a.overall
-        .unwrap_or(f64::MAX)
-        .total_cmp(&b.overall.unwrap_or(f64::MAX))
 }
 
 fn cell_json(row: &Row) -> Value {

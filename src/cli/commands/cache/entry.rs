@@ -213,21 +213,19 @@ pub(super) struct EntryTotals {
     usd: Option<Usd>,
 }
 
-impl Default for EntryTotals {
-    fn default() -> EntryTotals {
-        EntryTotals {
+impl EntryTotals {
+    pub(super) fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> EntryTotals {
+        let mut totals = EntryTotals {
             entries: 0,
             bytes: 0,
             usd: Some(Usd(0.0)),
+        };
+        for record in records {
+            totals.entries += 1;
+            totals.bytes += record.stored_bytes();
+            totals.usd = add_known(totals.usd, record.cost);
         }
-    }
-}
-
-impl EntryTotals {
-    pub(super) fn add(&mut self, record: &Record) {
-        self.entries += 1;
-        self.bytes += record.stored_bytes();
-        self.usd = add_known(self.usd, record.cost);
+        totals
     }
 }
 

@@ -157,11 +157,10 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     let mut records = snapshot.records();
     records.retain(|record| args.admits(record));
     records.sort_by_key(|record| std::cmp::Reverse(record.created));
-    let (mut listed, mut totals) = (Vec::new(), EntryTotals::default());
+    let mut listed = Vec::new();
     for record in records {
         match snapshot.meta(&record) {
             Ok(meta) if args.admits_names(&meta) => {
-                totals.add(&record);
                 let day = snapshot.last_used(&record);
                 listed.push((record, meta, day));
             }
@@ -176,6 +175,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     } else if !listed.is_empty() {
         page(console, &table(&listed, console));
     }
+    let totals = EntryTotals::of(listed.iter().map(|(record, ..)| record));
     console.note(&match (totals.entries, snapshot.is_empty()) {
         (0, true) => "The cache is empty; `compeval run` fills it.".to_owned(),
         (0, false) => args.refusal(),

@@ -66,8 +66,7 @@ pub(super) fn run(
         prune(args, common, paths, console)?
     };
     let disk = disk_bytes(&paths.cache);
-    let mut totals = EntryTotals::default();
-    removed.iter().for_each(|record| totals.add(record));
+    let totals = EntryTotals::of(&removed);
     let fields = json!({
         "freed": (!args.dry_run).then(|| before.saturating_sub(disk)),
         "disk": disk,
