@@ -223,9 +223,6 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
         "{report}"
     );
     project
-        .expect(0, "show harbor --label a --method nothing --probe port")
-        .stdout_says(&["--open"]);
-    project
         .expect(
             0,
             "show harbor --label a --method nothing --probe port --open",
