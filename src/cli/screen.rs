@@ -2,6 +2,7 @@
 //! that a project uses; at its end, what failed, why it ended early, and what waits for a later run. It also lets Ctrl-C stop
 //! the work.
 
+use indexmap::IndexMap;
 use tokio::sync::watch;
 
 use crate::cli::failure::{budget_message, remedy_for_cache, render_some};
@@ -214,17 +215,14 @@ type Cause<'f> = (&'f FailedAction, usize);
 
 /// Groups failures by message and hint, in the order of the first of each group.
 fn causes(failures: &[FailedAction]) -> Vec<Cause<'_>> {
-    let mut causes: Vec<Cause<'_>> = Vec::new();
+    let mut causes: IndexMap<_, Cause<'_>> = IndexMap::new();
     for failure in failures {
-        let known = causes
-            .iter_mut()
-            .find(|(first, _)| (&first.message, &first.hint) == (&failure.message, &failure.hint));
-        match known {
-            Some((_, others)) => *others += 1,
-            None => causes.push((failure, 0)),
-        }
+        let cause = causes.entry((&failure.message, &failure.hint));
+        cause
+            .and_modify(|(_, others)| *others += 1)
+            .or_insert((failure, 0));
     }
-    causes
+    causes.into_values().collect()
 }
 
 /// Prints the first `shown` causes. Returns the number of failures with other causes.

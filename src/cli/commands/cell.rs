@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
+use indexmap::IndexSet;
 use serde_json::{Value, json};
 
 use crate::action::CellCoordinate;
@@ -363,16 +364,8 @@ impl CellList {
     }
 
     fn table(&self) -> TextTable {
-        let (mut down, mut across): (Vec<(u32, &str)>, Vec<String>) = (Vec::new(), Vec::new());
-        for row in &self.rows {
-            let (line, column) = (self.down(row), self.across(row));
-            if !down.contains(&line) {
-                down.push(line);
-            }
-            if !across.contains(&column) {
-                across.push(column);
-            }
-        }
+        let across: IndexSet<String> = self.rows.iter().map(|row| self.across(row)).collect();
+        let mut down: IndexSet<(u32, &str)> = self.rows.iter().map(|row| self.down(row)).collect();
         down.sort_by_key(|(point, _)| *point);
         let (mut rows, mut last) = (Vec::new(), 0);
         for (point, name) in down {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use guard::{Options, Report, Verdict, guard};
+use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
@@ -447,16 +448,10 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
 
 /// Says why compactions with a star are not counted.
 fn reasons(observation: &SessionObservation) -> Option<String> {
-    let mut by_reason: Vec<(NotCounted, usize)> = Vec::new();
-    for reason in observation
-        .compactions
-        .iter()
-        .filter_map(|one| one.not_counted)
-    {
-        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, count)) => *count += 1,
-            None => by_reason.push((reason, 1)),
-        }
+    let mut by_reason: IndexMap<NotCounted, usize> = IndexMap::new();
+    let not_counted = observation.compactions.iter();
+    for reason in not_counted.filter_map(|one| one.not_counted) {
+        *by_reason.entry(reason).or_default() += 1;
     }
     let lines: Vec<String> = by_reason
         .iter()

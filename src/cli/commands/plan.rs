@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
+use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use super::cache::snapshot;
@@ -392,44 +393,23 @@ fn next_line(plan: &ProjectPlan, console: &Console) -> String {
 /// The reasons on one line, each once: what was edited before what merely follows from it or is not in the cache.
 fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     const PLACES: usize = 3;
-    let mut found: Vec<(StaleCause, u64, Vec<&str>)> = Vec::new();
+    let mut found: IndexMap<StaleCause, (u64, IndexSet<&str>)> = IndexMap::new();
     for group in groups {
-        let at = found
-            .iter()
-            .position(|(why, ..)| *why == group.why)
-            .unwrap_or(found.len());
-        if at == found.len() {
-            found.push((group.why, 0, Vec::new()));
-        }
-        let Some((_, actions, changed)) = found.get_mut(at) else {
-            continue;
-        };
+        let (actions, changed) = found.entry(group.why).or_default();
         *actions += group.actions;
-        group.changed.iter().for_each(|place| {
-            if !changed.contains(&place.as_str()) {
-                changed.push(place)
-            }
-        });
+        changed.extend(group.changed.iter().map(String::as_str));
     }
-    found.sort_by_key(|(why, _, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
-    let reasons = found.iter().map(|(why, actions, changed)| {
-        let shown = changed
-            .iter()
-            .take(PLACES)
-            .copied()
-            .collect::<Vec<_>>()
-            .join(", ");
-        let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
-        let more = more
-            .map(|more| format!(" and {more} more"))
-            .unwrap_or_default();
-        let places = if shown.is_empty() {
-            shown
-        } else {
-            format!(" ({shown}{more})")
+    found
+        .sort_by_cached_key(|why, (_, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
+    let reasons = found.iter().map(|(why, (actions, changed))| {
+        let shown: Vec<&str> = changed.iter().take(PLACES).copied().collect();
+        let shown = shown.join(", ");
+        let places = match changed.len() {
+            0 => String::new(),
+            all if all > PLACES => format!(" ({shown} and {} more)", all - PLACES),
+            _ => format!(" ({shown})"),
         };
-        let actions = count(*actions, "action");
-        format!("{actions}: {}{places}", why.name())
+        format!("{}: {}{places}", count(*actions, "action"), why.name())
     });
     let reasons: Vec<String> = reasons.collect();
     console.labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))
