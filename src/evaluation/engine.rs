@@ -28,10 +28,8 @@ pub struct EngineOptions {
     pub run: SchedulerOptions,
     /// Where outputs are searched that are not in the cache, and where new outputs are put.
     pub shared: Option<SharedCache>,
-    /// Whether to report the hosts and programs that the project uses, unless they were reported before.
-    pub reports_access: bool,
-    /// Whether probes are generated: their models are reported, too.
-    pub generates: bool,
+    /// The hosts and programs to report, unless they were reported before.
+    pub access: Option<ExternalAccess>,
     /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
     /// Counts the requests that are sent.
@@ -134,8 +132,8 @@ pub fn with_engine<T>(
         watch::Receiver<StopRequest>,
     ) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
-    if options.reports_access && !options.run.offline {
-        report_access(pipeline, options.generates, store, listening);
+    if let Some(access) = options.access.as_ref().filter(|_| !options.run.offline) {
+        report_access(access, store, listening);
     }
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
@@ -219,13 +217,7 @@ async fn work_and_report<T>(
 
 /// Reports which hosts and programs the project uses, unless the same list was reported before, which the cache
 /// records.
-fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening: &Listening<'_>) {
-    let access = ExternalAccess::from_pipeline(pipeline);
-    let access = if generates {
-        access.with_generator(pipeline)
-    } else {
-        access
-    };
+fn report_access(access: &ExternalAccess, store: &Store, listening: &Listening<'_>) {
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
         store.keep_memo(access.digest(), b"shown");
         let text = format!("This project {}", access.lines().join("; "));

@@ -25,7 +25,7 @@ use super::rows::Recorder;
 use crate::action::{ActionKey, CellCoordinate};
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
-use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
+use crate::pipeline::{ExternalAccess, Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
 use crate::plan::{Assumptions, Forecast, PrepareError, Preparer, forecast, reachable};
 use crate::results::{
     Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
@@ -209,7 +209,9 @@ impl Prepared {
                 ..SchedulerOptions::default()
             },
             shared,
-            reports_access: request.reports_access,
+            access: request
+                .reports_access
+                .then(|| ExternalAccess::from_pipeline(&pipeline)),
             stop: request.stop.clone(),
             ..EngineOptions::default()
         };

@@ -17,7 +17,7 @@ use crate::evaluation::{
     EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
 };
 use crate::judge::{DimensionResult, SelfTestVerdict};
-use crate::pipeline::{Banks, OpenRequest, Overrides, Pipeline};
+use crate::pipeline::{Banks, ExternalAccess, OpenRequest, Overrides, Pipeline};
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
@@ -301,7 +301,7 @@ pub(super) fn ask_judges(
         },
         budget: Arc::new(Budget::new(allowance)),
         shared: remote.connect(&pipeline.remote, console)?,
-        reports_access: !console.is_quiet,
+        access: (!console.is_quiet).then(|| ExternalAccess::from_pipeline(pipeline)),
         stop: Some(screen.stop()),
         ..EngineOptions::default()
     };

@@ -20,8 +20,8 @@ use crate::evaluation::{
     EngineOptions, EvaluationError, Event, Listening, require_keys, require_prices, with_engine,
 };
 use crate::pipeline::{
-    Banks, FixtureIx, Generator, MatrixSelection, OpenRequest, Overrides, Pipeline, PointIx,
-    ProjectPaths, list,
+    Banks, ExternalAccess, FixtureIx, Generator, MatrixSelection, OpenRequest, Overrides, Pipeline,
+    PointIx, ProjectPaths, list,
 };
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
@@ -104,8 +104,8 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
             ..SchedulerOptions::default()
         },
         shared,
-        reports_access: !console.is_quiet,
-        generates: true,
+        access: (!console.is_quiet)
+            .then(|| ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)),
         stop: Some(screen.stop()),
         ..EngineOptions::default()
     };
