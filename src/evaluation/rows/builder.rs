@@ -120,7 +120,10 @@ impl<'e> RowBuilder<'e> {
             open_book,
         } = self.measure_cell(task, &context, &answer, measures)?;
         let scores = judge::grade(&pipeline.rubric, &grades);
-        let context_tokens = self.context_tokens(task, &context);
+        // If it can be read, it is counted with the pinned tokenizer like the messages that it replaces; if only the
+        // provider can read it, by the provider.
+        let context_tokens =
+            (self.readable_tokens(&task.context, &context)).or_else(|| self.reported_tokens(task));
         let replaced_tokens =
             measures.replaced(&task.context.texts, task.cell.answer.compress.point);
         Ok(Row {
@@ -489,13 +492,6 @@ impl<'e> RowBuilder<'e> {
         words.clone()
     }
 
-    /// The size of a context. If it can be read, it is counted with the pinned tokenizer like the messages that it
-    /// replaces; if only the provider can read it, by the provider.
-    fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
-        self.readable_tokens(&task.context, context)
-            .or_else(|| self.reported_tokens(task))
-    }
-
     /// The size of a context that can be read.
     fn readable_tokens(&self, context: &ResolvedContext, loaded: &LoadedContext) -> Option<Tokens> {
         let content = &loaded.compressed.context;
@@ -560,21 +556,13 @@ impl<'e> RowBuilder<'e> {
             Some(at) => fixtures.remove(at).1,
             None => {
                 fixtures.truncate(FIXTURES_IN_MEMORY - 1);
-                Rc::new(self.make_measures(texts))
+                let messages = texts.loaded().fixture.messages.iter();
+                let tokens = messages.map(|message| self.count_text(&message.countable_text()));
+                Rc::new(Measures::new(tokens.collect()))
             }
         };
         fixtures.insert(0, (texts.fixture(), measures.clone()));
         measures
-    }
-
-    fn make_measures(&self, texts: &FixtureTexts) -> Measures {
-        let messages = &texts.loaded().fixture.messages;
-        Measures::new(
-            messages
-                .iter()
-                .map(|message| self.count_text(&message.countable_text()))
-                .collect(),
-        )
     }
 }
 
