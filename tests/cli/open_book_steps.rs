@@ -107,7 +107,6 @@ fn planned(project: &Project) -> u64 {
 fn a_plan_expects_a_second_step_of_each_answer() {
     let server = Server::start();
     let project = project(&server, "calls = 2");
-    project.edit("pipeline.toml", "[pipeline]", "[pipeline]\nregrade = false");
     let open = planned(&project);
     project.edit(
         "pipeline.toml",

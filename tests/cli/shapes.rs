@@ -189,22 +189,3 @@ fn a_prompt_without_the_topic_is_warned_of_and_line_ends_make_nothing_stale() {
         .expect(0, &format!("{RUN} --replace --focus-topic ports"))
         .says(&["does not insert the --focus-topic"]);
 }
-
-#[test]
-fn prune_drops_the_oldest_calls_and_fails_where_texts_alone_are_too_large() {
-    let server = Server::start();
-    let project = Project::new(&server);
-    let table = "[[compress]]\nname = \"own\"\nstrategy = \"prune\"\ntarget_tokens = 180\n";
-    project.write(
-        "pipeline.toml",
-        &format!("{table}\n{}", project.read("pipeline.toml")),
-    );
-    project.expect(0, RUN);
-    for context in contexts(&project) {
-        assert!(context["tokens"].as_u64().unwrap() <= 200, "{context}");
-    }
-    project.edit("pipeline.toml", "target_tokens = 180", "target_tokens = 20");
-    project
-        .expect(5, &format!("{RUN} --replace"))
-        .says(&["the texts alone have more than 20 tokens"]);
-}

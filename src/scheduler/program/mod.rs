@@ -19,12 +19,14 @@ use process::MOST_FAILED_STARTS;
 pub(super) use process::ProgramOutput;
 use worker::Worker;
 
+/// What tells workers apart: the command line and the names of variables. Methods may start the same program with other
+/// variables, and then a worker of one does not answer in place of one of the other.
+type Started = (Vec<String>, Vec<String>);
+
 /// The programs of a run. Workers end when this is dropped.
 #[derive(Debug, Default)]
 pub struct Programs {
-    /// By command line and names of variables: methods may start the same program with other variables, and then a worker
-    /// of one does not answer in place of one of the other.
-    pools: RefCell<BTreeMap<(Vec<String>, Vec<String>), Rc<WorkerPool>>>,
+    pools: RefCell<BTreeMap<Started, Rc<WorkerPool>>>,
     stderr_counts: RefCell<BTreeMap<Vec<String>, StderrCounts>>,
 }
 

@@ -35,7 +35,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     }
     let stem = records.stem();
     let count = traces.values().map(|trace| trace.longest.len().max(1));
-    let mut names = conversation_names(&stem, count.sum()).into_iter();
+    let mut names = conversation_names(&stem, count.sum());
     traces
         .into_values()
         .flat_map(|trace| trace.into_drafts(&mut names))
