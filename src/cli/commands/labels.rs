@@ -155,12 +155,9 @@ struct ListedLabel {
     protected: bool,
     /// Judged cells of an incomplete later run; null if there is none.
     incomplete_run: Option<u64>,
-    /// Whether no question of a bank was asked, so that there are no cells.
+    /// What there is where no question of a bank was asked.
     #[serde(skip)]
-    is_without_questions: bool,
-    /// Whether planted items were asked about.
-    #[serde(skip)]
-    has_planted: bool,
+    in_place_of_cells: Option<&'static str>,
     #[serde(skip)]
     measured_with: Digest,
 }
@@ -203,9 +200,11 @@ impl ListedLabel {
             protected: folder.is_protected(),
             incomplete_run: incomplete_beside(folder)
                 .map(|beside| beside.row_count().unwrap_or_default()),
-            is_without_questions: design.answerers.is_empty(),
-            has_planted: (design.planted.as_ref())
-                .is_some_and(|planted| planted.answerer.is_some()),
+            in_place_of_cells: match &design.planted {
+                _ if !design.answerers.is_empty() => None,
+                Some(planted) if planted.answerer.is_some() => Some("planted items"),
+                _ => Some("contexts only"),
+            },
             measured_with: measured_with(design),
             started: manifest.started,
             commit: manifest.commit,
@@ -226,11 +225,7 @@ impl ListedLabel {
             .cells
             .map_or_else(|| "–".to_owned(), |cells| cells.to_string());
         let mut notes = Vec::new();
-        if self.has_planted {
-            notes.push("planted items".to_owned());
-        } else if self.is_without_questions {
-            notes.push("contexts only".to_owned());
-        }
+        notes.extend(self.in_place_of_cells.map(str::to_owned));
         if self.protected {
             notes.push("protected".to_owned());
         }
@@ -242,9 +237,9 @@ impl ListedLabel {
             format!("{mark}{}", self.label),
             short_time(&self.started),
             commit.chars().take(10).collect(),
-            match self.is_without_questions {
-                true => "–".to_owned(),
-                false => format!("{judged}/{}", self.expected),
+            match self.in_place_of_cells {
+                Some(_) => "–".to_owned(),
+                None => format!("{judged}/{}", self.expected),
             },
             self.outcome.to_string(),
         ];
