@@ -186,11 +186,19 @@ impl Conversation {
     /// The history before the compaction with this number, and the one that replaced it: what the compaction before left
     /// and the messages since, and the summary with what is kept.
     pub fn histories_at(&self, nth: usize) -> (Vec<Message>, Vec<Message>) {
+        // A head that is kept, such as the instructions, stays before the summary.
         let left = |compaction: &RecordedCompaction| {
             let summary = compaction.summary.iter().filter(|text| !text.is_empty());
             let summary = summary.map(|text| Message::text(Role::User, text.as_str()));
-            let kept = self.kept_at(compaction).into_iter().cloned();
-            summary.chain(kept).collect::<Vec<Message>>()
+            let kept = self.kept_places(compaction);
+            let head = usize::from(kept.first().is_some_and(|first| first.start == 0));
+            let of = |ranges: &[Range<usize>]| {
+                let places = ranges.iter().cloned().flatten();
+                let messages = places.filter_map(|at| self.messages.get(at).cloned());
+                messages.collect::<Vec<Message>>()
+            };
+            let (head, tail) = kept.split_at(head);
+            [of(head), summary.collect(), of(tail)].concat()
         };
         let Some(compaction) = self.recorded.get(nth) else {
             return (Vec::new(), Vec::new());

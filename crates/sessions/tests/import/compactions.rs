@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use compeval_sessions::import::{Conversation, DropReason, read_bytes};
+use compeval_sessions::import::{Conversation, DropReason, RecordedCompaction, read_bytes};
+use compeval_sessions::transcript::{Message, Role};
 use serde_json::{Value, json};
 
 fn read(name: &str, log: &str) -> Conversation {
@@ -302,4 +303,35 @@ fn what_a_compaction_of_claude_code_preserved_may_be_named_by_its_ends() {
         );
         assert_eq!(kept(&conversation, 0), expected);
     }
+}
+
+#[test]
+fn a_head_that_a_compaction_keeps_stays_before_its_summary() {
+    let messages = [
+        (Role::System, "Be brief."),
+        (Role::User, "Fix it."),
+        (Role::Assistant, "I look."),
+        (Role::User, "Now test it."),
+    ];
+    let conversation = Conversation {
+        messages: messages
+            .map(|(role, text)| Message::text(role, text))
+            .to_vec(),
+        recorded: vec![RecordedCompaction {
+            message: 4,
+            summary: Some("It was looked at.".to_owned()),
+            kept: vec![0..2, 3..4],
+            ..RecordedCompaction::default()
+        }],
+        ..Conversation::default()
+    };
+    let (_, after) = conversation.histories_at(0);
+    let texts: Vec<&str> = after
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect();
+    assert_eq!(
+        texts,
+        ["Be brief.", "Fix it.", "It was looked at.", "Now test it."]
+    );
 }
