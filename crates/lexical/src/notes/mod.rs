@@ -353,6 +353,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_shows_is_no_error_of_its_own() {
+        let failures = |command: &str, result: &str| {
+            let mut call = Message::text(Role::Assistant, "");
+            call.tool_calls.push(ToolCall::new(
+                "c",
+                "bash",
+                json!({ "command": command }).to_string(),
+            ));
+            SessionOutline::from_messages(&[call, Message::result("c", result)]).failures
+        };
+        assert!(failures("cat run.log | tail -2", "error: no space left on device").is_empty());
+        assert!(!failures("cat x.log", "cat: x.log: No such file or directory").is_empty());
+        assert!(!failures("make", "error: no space left on device").is_empty());
+    }
+
+    #[test]
     fn a_value_that_a_message_gives_twice_or_a_program_said_is_not_sure() {
         let said = |text: &str| {
             let notes = SessionNotes::from_messages(&[Message::text(Role::Assistant, text)]);

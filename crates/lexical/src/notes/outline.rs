@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::SessionNotes;
 use sessions::transcript::{
-    FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user, typed_words,
+    FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user, shell_commands,
+    typed_words,
 };
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
@@ -98,11 +99,38 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
         .filter(|failure| failure.is_message && !failure.has_succeeded);
     let named = failed.map(|failure| {
         let lines = failure.lines.iter().filter_map(|line| message_in(line));
+        let lines = lines.filter(|line| !is_shown(&failure.command, line));
         (failure.command.clone(), lines.map(str::to_owned).collect())
     });
     named
         .filter(|(_, lines): &(String, Vec<String>)| !lines.is_empty())
         .collect()
+}
+
+/// Whether a command only shows what stands elsewhere, and a line is no message of its own: `cat: x: No such file` is one.
+fn is_shown(command: &str, line: &str) -> bool {
+    const VIEWERS: [&str; 12] = [
+        "cat",
+        "head",
+        "tail",
+        "less",
+        "more",
+        "nl",
+        "bat",
+        "grep",
+        "rg",
+        "journalctl",
+        "dmesg",
+        "echo",
+    ];
+    let programs: Vec<String> = shell_commands(command)
+        .into_iter()
+        .filter_map(|command| command.words.into_iter().next())
+        .collect();
+    !programs.is_empty()
+        && programs.iter().all(|program| {
+            VIEWERS.contains(&program.as_str()) && !line.starts_with(&format!("{program}:"))
+        })
 }
 
 /// The message in a line of an error: without the mark that an import puts before it and the margin of a test runner.
