@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::histories::{Histories, excerpt, letters, main_script, prose, without_media};
+use crate::histories::{Histories, Script, excerpt, letters, main_script, prose, without_media};
 use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
@@ -13,7 +13,7 @@ use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_
 
 lazy_patterns! {
     /// The summary says what the user wants.
-    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?|approved|confirmed|allowed|permitted|authori[sz]ed)\b|\b(?:per|at) the user's (?:request|instructions?)\b|用户(?:又|还|再|明确|随后|现在)*(?:要求|希望|想要|请求|让|需要|指示)");
+    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?|approved|confirmed|allowed|permitted|authori[sz]ed|said to|would like|expects?|expected|prefers?|preferred)\b|\b(?:per|at) the user's (?:request|instructions?)\b|(?:用[户戶]|使用者)(?:又|还|還|再|明确|明確|随后|隨後|现在|現在)*(?:要求|希望|想要|[请請]求|[让讓]|需要|指示)");
 
     /// The name of a tag.
     TAG = pattern(r"</?[a-z][a-z_-]*>");
@@ -52,9 +52,15 @@ pub(crate) fn language(histories: &Histories<'_>) -> Found {
     for text in said.map(|message| message.content.as_str()).chain(prompt) {
         all.push_str(text);
     }
-    let is_known = letters(&all)
-        .iter()
-        .any(|(known, count)| *known == script && *count >= KNOWN);
+    let used = letters(&all);
+    let knows = |wanted: &dyn Fn(Script) -> bool| {
+        used.iter()
+            .any(|(script, count)| wanted(*script) && *count >= KNOWN)
+    };
+    if !knows(&|_| true) {
+        return None;
+    }
+    let is_known = knows(&|used| used == script);
     let finding = if !is_known {
         Finding::new(
             "language",
@@ -214,6 +220,12 @@ pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
     Some(found.collect())
 }
 
+/// A text without case and marks: `MouseFollow`, `mouse-follow` and `mouse_follow` are one name.
+fn folded(text: &str) -> String {
+    let letters = text.chars().filter(|c| !matches!(c, '-' | '_'));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 /// The references that occur nowhere before, neither whole nor, for a path, with its last part.
 fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
     let index = ReferenceIndex::new(references);
@@ -227,7 +239,11 @@ fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
         .filter(|(at, _)| !known.contains(at));
     let left = left.filter(|(_, reference)| {
         let one = std::slice::from_ref(*reference);
-        !histories.texts().any(|text| names_part_of(one, text))
+        let folded = folded(&reference.text);
+        let is_name = folded.len() > 5;
+        !histories
+            .texts()
+            .any(|text| names_part_of(one, text) || is_name && self::folded(text).contains(&folded))
     });
     left.map(|(_, reference)| reference.text.clone()).collect()
 }

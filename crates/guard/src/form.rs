@@ -1,23 +1,27 @@
 //! Rules about the summary as a text: whether there is one, whether it is whole, and whether it is only a summary.
 
-use crate::histories::{Histories, excerpt, is_fence, prose};
+use crate::histories::{Histories, excerpt, is_fence, prose, unfenced};
 use crate::report::{Finding, Found, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
-use lexical::prompt_headings;
+use lexical::{prompt_headings, terms};
+use sessions::references::{ReferenceIndex, ReferenceKind, references_in};
 
 lazy_patterns! {
     /// How a reply begins that is no summary.
     NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可|需要)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
 
     /// A word with which no text ends. A preposition may be the last one: "what we started with".
-    FUNCTION_WORD = pattern(r"(?i)(?:^|[\s(*_])(?:an?|the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|和|与|对于|关于)$");
+    FUNCTION_WORD = pattern(r"(?:^|[\s(*])(?:the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|对于|关于)$");
 
     /// A line that is a bullet, a number or a heading and nothing else.
-    BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s.*|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
+    BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s[^:：]*[:：]?|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
 
-    /// Markup of a protocol, or words of a model about itself.
-    PROTOCOL = pattern(r"(?i)</?think(?:ing)?>|</?reasoning>|\[/?THINK\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
+    /// Markup of a protocol, or words of a model about itself. A reasoning tag within a sentence is what the sentence is about.
+    PROTOCOL = pattern(r"(?im)(?:^\s*(?:</?(?:think(?:ing)?|reasoning|scratchpad)>|\[/?THINK\])|</?(?:think(?:ing)?|reasoning|scratchpad)>\s*$)|\[/?INST\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI(?: \w+){0,2}, I\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
+
+    /// An analysis in front of a summary, and the tags around both.
+    ANALYSIS = pattern(r"(?s)<analysis>.*?</analysis>|</?summary>");
 
     /// Code in a line, which has brackets of its own.
     CODE = pattern(r"`[^`]*`");
@@ -26,16 +30,23 @@ lazy_patterns! {
     WRAPPER = pattern(r"(?m)^\s*<([a-z][a-z_-]{2,30})>\s*$");
 }
 
-/// There is no summary, or an apology in its place.
+/// There is no summary, or an apology in its place. What names a detail of the session is one, whatever its first words.
 pub(crate) fn empty(histories: &Histories<'_>) -> Found {
     /// A refusal that is longer is rather a summary that tells of one.
     const LONGEST: usize = 600;
+    /// A text up to this length that has nothing of the session is none of it.
+    const SHORT: usize = 200;
     let summary = histories.summary.as_deref()?;
-    let core = summary.trim_start_matches("<summary>").trim();
+    let core = ANALYSIS.replace_all(summary, "");
+    let core = core.trim();
     let message = if !core.contains(char::is_alphanumeric) {
         "the summary is empty"
-    } else if core.len() < LONGEST && NO_SUMMARY.is_match(core) {
+    } else if core.len() >= LONGEST || names_detail(histories, core) {
+        return Some(Vec::new());
+    } else if NO_SUMMARY.is_match(core) {
         "the text is a refusal, an apology or an error, not a summary"
+    } else if core.chars().count() < SHORT && !has_words_of_user(histories, core) {
+        "the text says nothing of the session"
     } else {
         return Some(Vec::new());
     };
@@ -45,6 +56,24 @@ pub(crate) fn empty(histories: &Histories<'_>) -> Found {
         message,
         excerpt(core),
     )])
+}
+
+/// Whether a text names a detail that occurs in the session.
+fn names_detail(histories: &Histories<'_>, text: &str) -> bool {
+    let mut references = references_in(text);
+    references.retain(|reference| reference.kind != ReferenceKind::Number);
+    let index = ReferenceIndex::new(&references);
+    histories
+        .texts()
+        .any(|before| !index.occurrences_in(before).is_empty())
+}
+
+/// Whether a text has two terms of what the user typed, or all that there are.
+fn has_words_of_user(histories: &Histories<'_>, text: &str) -> bool {
+    let typed: Vec<&str> = histories.typed().collect();
+    let asked = terms(&typed.join("\n"));
+    let said = terms(text);
+    asked.iter().filter(|term| said.contains(term)).count() >= asked.len().min(2)
 }
 
 /// The summary breaks off.
@@ -59,7 +88,7 @@ pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
         .as_deref()
         .is_some_and(|reason| {
             let reason = reason.to_lowercase();
-            ["length", "max_tokens", "max_output_tokens"].contains(&reason.as_str())
+            UNFINISHED.iter().any(|part| reason.contains(part))
         });
     let last = summary
         .lines()
@@ -67,23 +96,43 @@ pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
         .find(|line| !line.trim().is_empty())
         .unwrap_or("");
     let message = if stopped {
-        Some("the model stopped at its token limit".to_owned())
+        Some("the model was stopped before the end of its reply".to_owned())
     } else {
         broken_end(histories, summary, last)
     };
-    let found =
-        message.map(|message| Finding::new("cut_off", Verdict::Reject, message, tail(last)));
+    let severity = match message.as_deref() == Some(ONE_SIGN) {
+        true => Verdict::Warn,
+        false => Verdict::Reject,
+    };
+    let found = message.map(|message| Finding::new("cut_off", severity, message, tail(last)));
     Some(found.into_iter().collect())
 }
+
+/// A value, a command, a folder or a name may end so: no more than suspicious.
+const ONE_SIGN: &str = "its last sign may be the middle of a sentence";
+
+/// Parts of the providers' words for a reply that is not whole: limits, filters and refusals.
+const UNFINISHED: [&str; 8] = [
+    "length",
+    "max",
+    "exceed",
+    "incomplete",
+    "filter",
+    "safety",
+    "refus",
+    "abort",
+];
 
 fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<String> {
     if summary.lines().filter(|line| is_fence(line)).count() % 2 == 1 {
         return Some("a block of code is open at its end".to_owned());
     }
-    let unclosed = WRAPPER.captures_iter(summary).find_map(|captures| {
-        let name = captures.get(1)?.as_str().to_owned();
-        (!summary.contains(&format!("</{name}>"))).then_some(name)
-    });
+    let unclosed = WRAPPER
+        .captures_iter(&unfenced(summary))
+        .find_map(|captures| {
+            let name = captures.get(1)?.as_str().to_owned();
+            (!summary.contains(&format!("</{name}>"))).then_some(name)
+        });
     if let Some(name) = unclosed {
         return Some(format!("the tag <{name}> is not closed"));
     }
@@ -111,13 +160,16 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     } else if !is_row
         && line.chars().any(char::is_alphanumeric)
         && line.ends_with([
-            ',', ';', '(', '[', '-', ':', '=', '/', '，', '；', '：', '、', '（', '—', '–', '→',
-            '&',
+            ',', '(', '[', ':', '，', '；', '：', '、', '（', '—', '–', '→',
         ])
         && !ends_as_others(summary, line)
         || FUNCTION_WORD.is_match(line)
     {
         "it ends within a sentence"
+    } else if !is_row && line.ends_with([';', '-', '=', '/', '&']) && !ends_as_others(summary, line)
+        || ends_in_new_letter(summary, line)
+    {
+        ONE_SIGN
     } else if ends_in_half_a_word(histories, summary, line) {
         "it ends within a word"
     } else {
@@ -126,10 +178,14 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     Some(what.to_owned())
 }
 
-/// Whether a line opens a mark that it does not close, and that no end mark follows: a sentence may begin within one.
+/// Whether a line opens a mark that it does not close (behind a word a last one closes, as the inch of 27" does), and that no end mark follows: a sentence may begin within one.
 fn ends_marked(line: &str, mark: &str) -> bool {
     let after = line.rfind(mark).and_then(|at| line.get(at..));
+    let closes = line
+        .strip_suffix(mark)
+        .is_some_and(|before| before.ends_with(char::is_alphanumeric));
     line.matches(mark).count() % 2 == 1
+        && !closes
         && !ends_sentence(line)
         && after.is_some_and(|after| !after.contains(END_MARKS))
 }
@@ -163,10 +219,25 @@ fn ends_in_bracket(line: &str) -> bool {
         ('“', '”'),
     ];
     pairs.iter().any(|(open, close)| {
+        // The German closing quotation mark is the English opening one.
+        let is_closing = *open == '“' && line.contains('„');
         let rest = line.rfind(*open).and_then(|at| line.get(at..));
-        rest.is_some_and(|rest| !rest.contains(*close) && !rest.contains(END_MARKS))
+        let is_interval =
+            rest.is_some_and(|rest| "([".contains(*open) && rest.contains([')', ']']));
+        !is_closing
+            && !is_interval
+            && rest.is_some_and(|rest| !rest.contains(*close) && !rest.contains(END_MARKS))
             && line.matches(*open).count() > line.matches(*close).count()
     })
+}
+
+/// Whether a text ends in a small letter that does not stand alone before: the name of something was named before.
+fn ends_in_new_letter(summary: &str, line: &str) -> bool {
+    let word = line.rsplit(' ').next().unwrap_or("");
+    let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
+    word.len() == 1
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && !own.contains(&format!(" {word} "))
 }
 
 /// Whether the last word stands nowhere else, but begins a word that does.
@@ -185,9 +256,7 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     };
     let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
     if word.len() == 1 {
-        // Alone, a small letter is the name of something, which was named before.
-        let alone = format!(" {word} ");
-        return own.ends_with(' ') && word >= "a" && !own.contains(&alone);
+        return false;
     }
     // Whole words with which many others begin.
     const WHOLE: [&str; 16] = [
@@ -221,12 +290,15 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     begins
 }
 
-/// A section that a product's prompt asks for early, and the last one that it always asks for. Sources: the prompts of
+/// A section that a product's prompt asks for early, and the last one that it always asks for, in any of its prompts. Sources: the prompts of
 /// Claude Code, pi and OpenCode.
-const OUTLINES: [(&str, &str); 3] = [
-    ("primary request and intent", "current work"),
-    ("constraints & preferences", "next steps"),
-    ("discoveries", "relevant files"),
+const OUTLINES: [(&str, &[&str]); 3] = [
+    (
+        "primary request and intent",
+        &["current work", "context for continuing work"],
+    ),
+    ("constraints & preferences", &["next steps"]),
+    ("discoveries", &["relevant files"]),
 ];
 
 /// The first heading of the outline that is required, or that the summary before had, from which on none stands in this
@@ -235,9 +307,11 @@ fn missing_section(histories: &Histories<'_>, summary: &str) -> Option<String> {
     const FEWEST: usize = 3;
     let lines: Vec<String> = summary.lines().map(plain).collect();
     let has = |heading: &str| lines.iter().any(|line| line.starts_with(heading));
-    let known = OUTLINES.iter().find(|(early, _)| has(early));
-    if let Some((_, last)) = known.filter(|(_, last)| !has(last)) {
-        return Some((*last).to_owned());
+    let known = OUTLINES
+        .iter()
+        .find(|(early, _)| lines.iter().any(|line| line == early));
+    if let Some((_, lasts)) = known.filter(|(_, lasts)| !lasts.iter().any(|last| has(last))) {
+        return lasts.first().map(|last| (*last).to_owned());
     }
     let earlier = histories.earlier.last().copied();
     let outline = histories.options.prompt.as_deref().or(earlier)?;

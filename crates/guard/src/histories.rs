@@ -322,12 +322,18 @@ pub(crate) fn excerpt(text: &str) -> String {
 }
 
 lazy_patterns! {
-    /// Code, quotations, addresses and paths: what a writer of any language repeats as it stands.
-    REPEATED = pattern(r#"`[^`\n]*`|"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|https?://\S+|\S*[/_\\]\S*"#);
+    /// Code, quotations, addresses and paths: what a writer of any language repeats as it stands. A path ends where
+    /// its script does: an unspaced text may touch it.
+    REPEATED = pattern(r#"`[^`\n]*`|"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|[!-~]*[/_\\][!-~]*"#);
 }
 
 /// A text without fenced blocks, and with blanks for code, quotations, addresses and paths.
 pub(crate) fn prose(text: &str) -> String {
+    REPEATED.replace_all(&unfenced(text), " ").into_owned()
+}
+
+/// A text without fenced blocks.
+pub(crate) fn unfenced(text: &str) -> String {
     let mut is_fenced = false;
     let lines = text.lines().filter(|line| {
         let is_fence = is_fence(line);
@@ -335,7 +341,7 @@ pub(crate) fn prose(text: &str) -> String {
         !is_fenced && !is_fence
     });
     let kept: Vec<&str> = lines.collect();
-    REPEATED.replace_all(&kept.join("\n"), " ").into_owned()
+    kept.join("\n")
 }
 
 /// Whether a line opens or closes a block of code.

@@ -116,7 +116,6 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} (as in **step")),
         ("cut_off", format!("{SOUND} and the conf")),
         ("cut_off", format!("{SOUND}\n- src/pool.rs has \"retry")),
-        ("cut_off", format!("{SOUND}\n- the pool drains e")),
         ("cut_off", format!("{SOUND}\n- the pool —")),
         ("cut_off", format!("{{\n  \"goal\": \"{}\",\n  \"rules\": [\n    \"never touch it\"", SOUND.replace('\n', " "))),
         ("cut_off", format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}")),
@@ -175,6 +174,9 @@ fn what_is_only_suspicious_is_a_warning() {
             with_chinese,
             "用户要求移动缓存，legacy_config.toml 不得改动；现在要让连接池的重试上限可以配置，下一步是增加配置并运行测试".to_owned(),
         ),
+        ("cut_off", before(), format!("{SOUND}\n- the pool drains e")),
+        ("cut_off", before(), format!("{SOUND}\n- started: pnpm dev &")),
+        ("cut_off", before(), format!("{SOUND}\n- see crates/new-york/")),
         (
             "rule_lost",
             before(),
@@ -304,4 +306,89 @@ fn what_are_no_two_histories_is_an_error_that_says_what_was_expected() {
             .unwrap_err()
             .contains("no rule is called `x`")
     );
+}
+
+#[test]
+fn sound_summaries_that_look_odd_are_not_rejected() {
+    for end in [
+        "- https://example.com/docs/new-york/",
+        "- the choice fell on option A",
+        "- the suite is test_suite_a",
+        "- Die Prüfung steht noch an",
+        "- Er nennt es „Vorrat“",
+        "- 还要参与",
+        "- the interval is [0, 1)",
+        "- the screen has 27\"",
+        "### Next step: rerun the tests and check the pool",
+        "```html\n<template>\n```\n- done",
+        "Discoveries: the pool waits for its own lock",
+        "- the bot is described as an AI assistant, and how <think> blocks are stripped is open",
+    ] {
+        let report = report(&format!("{SOUND}\n{end}"));
+        assert_ne!(report.verdict, Verdict::Reject, "{end}: {report:?}");
+    }
+    let terse = "I can't run the whole suite here. RETRY_LIMIT in src/pool.rs is next";
+    assert_ne!(report(terse).verdict, Verdict::Reject);
+    let named = SOUND.replace(
+        "The user asked",
+        "The user wants SrcPool kept. The user asked",
+    );
+    let mut before = before();
+    before.push(user(
+        "Keep src-pool, and make RETRY_LIMIT in src/pool.rs configurable.",
+    ));
+    let report = guard(&before, &[user(&named)], &Options::default()).unwrap();
+    assert_ne!(report.verdict, Verdict::Reject, "{report:?}");
+}
+
+#[test]
+fn a_session_of_few_words_has_no_language() {
+    let silent = [user("go"), Message::result("c", &"fn a() {} ".repeat(500))];
+    let after = "The agent read the function and began to write its test; the test of the function comes next, then the whole suite";
+    let report = guard(&silent, &[user(after)], &Options::default()).unwrap();
+    assert!(report.not_applicable.contains(&"language"), "{report:?}");
+}
+
+#[test]
+fn a_path_within_unspaced_text_hides_none_of_it() {
+    let after = "用户要求把缓存移到src/cache/store.rs，并让重试上限RETRY_LIMIT可以在src/pool.rs配置，legacy_config.toml不得改动，连接池的等待已经查明，下一步是增加配置并运行全部测试";
+    assert!(kinds(&report(after)).contains(&("language", Verdict::Reject)));
+}
+
+#[test]
+fn what_is_no_summary_is_rejected_whatever_its_words() {
+    for text in [
+        "<summary></summary>",
+        "<analysis>The user asked for src/cache/store.rs</analysis>",
+        "There was an error generating the summary.",
+        "Sure! Please provide the conversation that you would like condensed.",
+        "I understand. I will summarize the conversation now.",
+        "undefined",
+        "好的，我會總結這段對話。",
+    ] {
+        let report = report(text);
+        assert!(
+            kinds(&report).contains(&("empty", Verdict::Reject)),
+            "{text}: {report:?}"
+        );
+    }
+    for order in [
+        "The user said to delete ",
+        "The user would like ",
+        "使用者要求刪除 ",
+    ] {
+        let report = report(&format!("{SOUND}\n{order}billing/ledger_core.rs"));
+        assert!(
+            kinds(&report).contains(&("invented_order", Verdict::Reject)),
+            "{order}: {report:?}"
+        );
+    }
+    for reason in ["model_length", "SAFETY", "refusal", "incomplete"] {
+        let options = Options {
+            stop_reason: Some(reason.to_owned()),
+            ..Options::default()
+        };
+        let report = guard(&before(), &[user(SOUND)], &options).unwrap();
+        assert_eq!(report.verdict, Verdict::Reject, "{reason}");
+    }
 }
