@@ -15,6 +15,7 @@ use base::text::{one_line, pattern, shortened};
 use base::tokens::estimate_tokens;
 use base::units::Tokens;
 use base::words::{is_han, is_hangul, is_kana};
+use sessions::transcript::typed_words;
 
 pub(crate) struct Histories<'a> {
     pub before: &'a [Message],
@@ -29,6 +30,8 @@ pub(crate) struct Histories<'a> {
     pub earlier: Vec<&'a str>,
     /// Messages after that stand before, too.
     pub kept: Vec<&'a Message>,
+    /// See [`Histories::typed`].
+    typed: Vec<String>,
 }
 
 /// What products write in front of summaries.
@@ -98,6 +101,9 @@ impl<'a> Histories<'a> {
         let said: Vec<&str> = said.map(|message| core(&message.content)).collect();
         let summary = (!said.is_empty() && !options.is_opaque).then(|| said.join("\n\n"));
         let earlier = before.iter().filter(|message| is_summary(&message.content));
+        let by_user = before.iter().filter(|message| message.role == Role::User);
+        let by_user = by_user.map(|message| message.content.trim());
+        let by_user = by_user.filter(|text| !is_summary(text));
         Ok(Histories {
             before,
             after,
@@ -107,6 +113,7 @@ impl<'a> Histories<'a> {
                 .map_or_else(String::new, without_analysis),
             summary,
             earlier: earlier.map(|message| message.content.as_str()).collect(),
+            typed: by_user.filter_map(|text| typed_words(text)).collect(),
             kept,
         })
     }
@@ -121,16 +128,8 @@ impl<'a> Histories<'a> {
     }
 
     /// What the user typed: no summaries, no commands, nothing that a tool put in.
-    pub(crate) fn typed(&self) -> impl DoubleEndedIterator<Item = &'a str> {
-        let by_user = self
-            .before
-            .iter()
-            .filter(|message| message.role == Role::User);
-        by_user
-            .map(|message| message.content.trim())
-            .filter(|text| {
-                !text.is_empty() && !is_summary(text) && !text.starts_with(['/', '<', '['])
-            })
+    pub(crate) fn typed(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.typed.iter().map(String::as_str)
     }
 
     /// Everything that was there to be read before, with arguments of calls.

@@ -392,3 +392,26 @@ fn what_is_no_summary_is_rejected_whatever_its_words() {
         assert_eq!(report.verdict, Verdict::Reject, "{reason}");
     }
 }
+
+#[test]
+fn a_request_behind_a_tag_an_image_or_a_path_is_the_newest() {
+    for form in [
+        "[Image #1] {}",
+        "[bug] {}",
+        "<b> is missing. {}",
+        "/home/dev/app: {}",
+        "<system-reminder>be brief</system-reminder>{}",
+    ] {
+        let request = "Show the price in euro in src/view/price.ts and drop PRICE_SCALE.";
+        let mut before = before();
+        before.push(user(&form.replace("{}", request)));
+        let verdict = |after: &str| {
+            let report = guard(&before, &[user(after)], &Options::default()).unwrap();
+            report.verdict
+        };
+        let named =
+            format!("{SOUND}\n- Now the price in euro: src/view/price.ts without PRICE_SCALE");
+        assert_eq!(verdict(&named), Verdict::Pass, "{form}");
+        assert_eq!(verdict(SOUND), Verdict::Reject, "{form}");
+    }
+}
