@@ -151,7 +151,7 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     let is_row = line.starts_with('|');
     let what = if BARE.is_match(last) {
         "it ends with an empty point or a bare heading"
-    } else if is_row && !line.ends_with('|') {
+    } else if is_row && open_rows(summary) == 1 && !line.ends_with('|') {
         "it ends within a row of a table"
     } else if ["`", "**", "\""].iter().any(|mark| ends_marked(line, mark)) {
         "it ends within marked text"
@@ -188,6 +188,13 @@ fn ends_marked(line: &str, mark: &str) -> bool {
         && !closes
         && !ends_sentence(line)
         && after.is_some_and(|after| !after.contains(END_MARKS))
+}
+
+/// How many rows of tables have no bar at their end: where several have none, it is their form.
+fn open_rows(summary: &str) -> usize {
+    let rows = summary.lines().map(str::trim);
+    rows.filter(|row| row.starts_with('|') && !row.ends_with('|'))
+        .count()
 }
 
 /// Whether other lines end in the same semicolon as the last: an item of such a list is whole.

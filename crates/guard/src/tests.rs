@@ -321,6 +321,7 @@ fn sound_summaries_that_look_odd_are_not_rejected() {
         "- the screen has 27\"",
         "### Next step: rerun the tests and check the pool",
         "```html\n<template>\n```\n- done",
+        "| file | state\n|---|---\n| src/pool.rs | done",
         "Discoveries: the pool waits for its own lock",
         "- the bot is described as an AI assistant, and how <think> blocks are stripped is open",
     ] {
@@ -343,7 +344,7 @@ fn sound_summaries_that_look_odd_are_not_rejected() {
 
 #[test]
 fn a_session_of_few_words_has_no_language() {
-    let silent = [user("go"), Message::result("c", &"fn a() {} ".repeat(500))];
+    let silent = [user("go"), Message::result("c", "fn a() {} ".repeat(500))];
     let after = "The agent read the function and began to write its test; the test of the function comes next, then the whole suite";
     let report = guard(&silent, &[user(after)], &Options::default()).unwrap();
     assert!(report.not_applicable.contains(&"language"), "{report:?}");
