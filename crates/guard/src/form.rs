@@ -12,7 +12,7 @@ lazy_patterns! {
     NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可|需要)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
 
     /// A word with which no text ends. A preposition may be the last one: "what we started with".
-    FUNCTION_WORD = pattern(r"(?:^|[\s(*])(?:the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|对于|关于)$");
+    FUNCTION_WORD = pattern(r"(?:^|[\s(*])(?:a|the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|对于|关于|[^总]和|[^参赠给]与)$");
 
     /// A line that is a bullet, a number or a heading and nothing else.
     BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s[^:：]*[:：]?|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
@@ -164,13 +164,14 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         ])
         && !ends_as_others(summary, line)
         || FUNCTION_WORD.is_match(line)
+        || ends_in_semicolon(line) && !ends_as_others(summary, line)
     {
         "it ends within a sentence"
     } else if !is_row && line.ends_with([';', '-', '=', '/', '&']) && !ends_as_others(summary, line)
-        || ends_in_new_letter(summary, line)
+        || new_letter(summary, line).is_some_and(|letter| NAMES.contains(letter))
     {
         ONE_SIGN
-    } else if ends_in_half_a_word(histories, summary, line) {
+    } else if new_letter(summary, line).is_some() || ends_in_half_a_word(histories, summary, line) {
         "it ends within a word"
     } else {
         return None;
@@ -238,14 +239,24 @@ fn ends_in_bracket(line: &str) -> bool {
     })
 }
 
-/// Whether a text ends in a small letter that does not stand alone before: the name of something was named before.
-fn ends_in_new_letter(summary: &str, line: &str) -> bool {
-    let word = line.rsplit(' ').next().unwrap_or("");
+/// A small letter at the end that does not stand alone before: the name of something was named before.
+fn new_letter(summary: &str, line: &str) -> Option<char> {
+    let word = line.rsplit(' ').next()?;
     let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
-    word.len() == 1
-        && word.starts_with(|c: char| c.is_ascii_lowercase())
-        && !own.contains(&format!(" {word} "))
+    let letter = word.chars().next().filter(|c| c.is_ascii_lowercase())?;
+    (word.len() == 1 && !own.contains(&format!(" {word} "))).then_some(letter)
 }
+
+/// Whether a line ends in a semicolon behind a word of prose: values and code end in it, too.
+fn ends_in_semicolon(line: &str) -> bool {
+    let word = line
+        .strip_suffix(';')
+        .and_then(|line| line.split(' ').next_back());
+    word.is_some_and(|word| word.len() > 2 && word.chars().all(char::is_alphabetic))
+}
+
+/// Small letters by which things are called.
+const NAMES: &str = "iknmxyz";
 
 /// Whether the last word stands nowhere else, but begins a word that does.
 fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> bool {

@@ -113,7 +113,7 @@ impl<'a> Histories<'a> {
                 .map_or_else(String::new, without_analysis),
             summary,
             earlier: earlier.map(|message| message.content.as_str()).collect(),
-            typed: by_user.filter_map(|text| typed_words(text)).collect(),
+            typed: by_user.filter_map(typed_words).collect(),
             kept,
         })
     }

@@ -117,6 +117,9 @@ fn damaged_summaries_are_rejected_by_the_rule_for_the_damage() {
         ("cut_off", format!("{SOUND} and the conf")),
         ("cut_off", format!("{SOUND}\n- src/pool.rs has \"retry")),
         ("cut_off", format!("{SOUND}\n- the pool —")),
+        ("cut_off", format!("{SOUND}\n- the pool drains e")),
+        ("cut_off", format!("{SOUND}\n- the pool waits for a")),
+        ("cut_off", format!("{SOUND}\n- the pool drains and waits;")),
         ("cut_off", format!("{{\n  \"goal\": \"{}\",\n  \"rules\": [\n    \"never touch it\"", SOUND.replace('\n', " "))),
         ("cut_off", format!("1. **First**: read\n1. Primary Request and Intent:\n{SOUND}")),
         ("cut_off", format!("## Constraints & Preferences\n{SOUND}")),
@@ -174,7 +177,7 @@ fn what_is_only_suspicious_is_a_warning() {
             with_chinese,
             "用户要求移动缓存，legacy_config.toml 不得改动；现在要让连接池的重试上限可以配置，下一步是增加配置并运行测试".to_owned(),
         ),
-        ("cut_off", before(), format!("{SOUND}\n- the pool drains e")),
+        ("cut_off", before(), format!("{SOUND}\n- the third axis is y")),
         ("cut_off", before(), format!("{SOUND}\n- started: pnpm dev &")),
         ("cut_off", before(), format!("{SOUND}\n- see crates/new-york/")),
         (
