@@ -158,3 +158,35 @@ fn a_run_shows_how_many_contexts_of_a_method_would_have_been_rejected() {
     assert!(found["empty"].as_u64() > Some(0), "{found}");
     assert!(methods["sound"]["guard"]["findings"].get("empty").is_none());
 }
+
+#[test]
+fn of_a_log_with_sub_agents_the_main_conversation_is_guarded() {
+    let project = Project::empty();
+    let record = |uuid: &str, role: &str, agent: Option<&str>, text: &str| {
+        let mut record = json!({"type": role, "sessionId": "s", "uuid": uuid, "parentUuid": null,
+            "isSidechain": agent.is_some(), "message": {"role": role, "id": uuid, "content": text}});
+        if let Some(agent) = agent {
+            record["agentId"] = json!(agent);
+        }
+        record.to_string()
+    };
+    let log = [
+        record(
+            "a",
+            "user",
+            None,
+            "Make the limit in src/pool.rs configurable.",
+        ),
+        record("b", "assistant", None, &"I look at the pool. ".repeat(60)),
+        record("c", "user", Some("x"), "Find src/pool.rs."),
+        record("d", "assistant", Some("x"), "Found."),
+    ];
+    project.write("log.jsonl", &log.join("\n"));
+    project.write(
+        "after.json",
+        &said("The limit in src/pool.rs is to be configurable.").to_string(),
+    );
+    project
+        .expect(0, "guard --before log.jsonl --after after.json")
+        .stdout_says(&["pass"]);
+}

@@ -87,7 +87,7 @@ fn messages(bytes: &[u8]) -> Option<Vec<Message>> {
         .then(|| serde_json::from_value(list.clone()).ok())?
 }
 
-/// The one conversation of a file.
+/// The one conversation of a file, or the one whose sub-agents all others are.
 fn conversation(
     path: &Path,
     bytes: Vec<u8>,
@@ -101,8 +101,14 @@ fn conversation(
     }
     let log = read_bytes(path, bytes, format).map_err(|error| Failure::input(chain(&error)))?;
     let mut conversations = log.conversations;
+    let count = conversations.len();
+    if let [main, others @ ..] = conversations.as_slice() {
+        let of_main = format!("{}-agent-", main.name_hint);
+        if others.iter().all(|one| one.name_hint.starts_with(&of_main)) {
+            conversations.truncate(1);
+        }
+    }
     if conversations.len() > 1 {
-        let count = conversations.len();
         return Err(Failure::input(format!(
             "`{}` has {count} conversations; expected one",
             path.display()
