@@ -202,6 +202,9 @@ fn the_plan_counts_every_request_and_a_control_that_knows_nothing_voids_the_figu
     assert!(void.contains("significantly under 85%"), "{void}");
     assert_eq!(share(&summary, "none", "obeyed"), Value::Null);
     assert_eq!(share(&summary, "none", "rules_kept"), json!(0.0));
+    project
+        .expect(2, "compare a whole")
+        .says(&["the planted items of a are void: from the whole transcript"]);
 }
 
 #[test]

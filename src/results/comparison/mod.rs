@@ -24,7 +24,7 @@ use self::comparable::{Incomparable, Incompatibility, incompatibilities, warning
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, CostChanges, MethodComparison};
 use super::Ordered;
-use super::aggregates::planted::{planted_comparison, test_family};
+use super::aggregates::planted::{PlantedControl, planted_comparison, test_family};
 use super::aggregates::scale::excluded_of;
 use super::files::design::Design;
 use super::files::edits::{FindTextEdit, method_edits, pipeline_edits};
@@ -80,7 +80,16 @@ pub fn compare(
     });
     let rows: Vec<PairRow<'_>> = rows.collect();
     if !rows.iter().any(PairRow::has_common_part) {
-        return Err(Incomparable::by("no cell was judged on both sides"));
+        let voids = [&judged, &baseline].into_iter().filter_map(|side| {
+            let why = PlantedControl::new(side.set).void?;
+            Some(format!(
+                "the planted items of {} are void: {why}",
+                name(side)
+            ))
+        });
+        let mut why: Vec<String> = voids.collect();
+        why.push("no cell was judged on both sides".to_owned());
+        return Err(Incomparable::by(why.join("; ")));
     }
     let differences: Vec<MethodDifferences> =
         rows.iter().map(|row| row.differences.clone()).collect();
