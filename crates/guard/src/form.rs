@@ -17,7 +17,8 @@ lazy_patterns! {
     /// A line that is a bullet, a number or a heading and nothing else.
     BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s[^:：]*[:：]?|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
 
-    /// Markup of a protocol, or words of a model about itself. A reasoning tag within a sentence is what the sentence is about.
+    /// Markup of a protocol, or words of a model about itself. A reasoning tag within a sentence is what the sentence is
+    /// about.
     PROTOCOL = pattern(r"(?im)(?:^\s*(?:</?(?:think(?:ing)?|reasoning|scratchpad)>|\[/?THINK\])|</?(?:think(?:ing)?|reasoning|scratchpad)>\s*$)|\[/?INST\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI(?: \w+){0,2}, I\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
 
     /// An analysis in front of a summary, and the tags around both.
@@ -95,21 +96,20 @@ pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
         .rev()
         .find(|line| !line.trim().is_empty())
         .unwrap_or("");
-    let message = if stopped {
-        Some("the model was stopped before the end of its reply".to_owned())
+    let found = if stopped {
+        Some((
+            Verdict::Reject,
+            "the model was stopped before the end of its reply".to_owned(),
+        ))
     } else {
-        broken_end(histories, summary, last)
+        open_part(histories, summary)
+            .map(|message| (Verdict::Reject, message))
+            .or_else(|| broken_line(histories, summary, last))
     };
-    let severity = match message.as_deref() == Some(ONE_SIGN) {
-        true => Verdict::Warn,
-        false => Verdict::Reject,
-    };
-    let found = message.map(|message| Finding::new("cut_off", severity, message, tail(last)));
+    let found =
+        found.map(|(severity, message)| Finding::new("cut_off", severity, message, tail(last)));
     Some(found.into_iter().collect())
 }
-
-/// A value, a command, a folder or a name may end so: no more than suspicious.
-const ONE_SIGN: &str = "its last sign may be the middle of a sentence";
 
 /// Parts of the providers' words for a reply that is not whole: limits, filters and refusals.
 const UNFINISHED: [&str; 8] = [
@@ -123,7 +123,8 @@ const UNFINISHED: [&str; 8] = [
     "abort",
 ];
 
-fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<String> {
+/// What the summary begins and does not end: a block, a tag, an object, its outline.
+fn open_part(histories: &Histories<'_>, summary: &str) -> Option<String> {
     if summary.lines().filter(|line| is_fence(line)).count() % 2 == 1 {
         return Some("a block of code is open at its end".to_owned());
     }
@@ -141,14 +142,19 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
     {
         return Some("its JSON is not closed".to_owned());
     }
-    if let Some(heading) = missing_section(histories, summary) {
-        return Some(format!("its outline ends before `{heading}`"));
-    }
+    missing_section(histories, summary)
+        .map(|heading| format!("its outline ends before `{heading}`"))
+}
+
+/// How the last line breaks off. A single sign that a value, a command, a folder or a name may end in is only suspicious.
+fn broken_line(histories: &Histories<'_>, summary: &str, last: &str) -> Option<(Verdict, String)> {
     if is_fence(last) {
         return None;
     }
     let line = last.trim();
     let is_row = line.starts_with('|');
+    let letter = new_letter(summary, line);
+    let is_item = ends_as_others(summary, line);
     let what = if BARE.is_match(last) {
         "it ends with an empty point or a bare heading"
     } else if is_row && open_rows(summary) == 1 && !line.ends_with('|') {
@@ -162,24 +168,26 @@ fn broken_end(histories: &Histories<'_>, summary: &str, last: &str) -> Option<St
         && line.ends_with([
             ',', '(', '[', ':', '，', '；', '：', '、', '（', '—', '–', '→',
         ])
-        && !ends_as_others(summary, line)
+        && !is_item
         || FUNCTION_WORD.is_match(line)
-        || ends_in_semicolon(line) && !ends_as_others(summary, line)
+        || ends_in_semicolon(line) && !is_item
     {
         "it ends within a sentence"
-    } else if !is_row && line.ends_with([';', '-', '=', '/', '&']) && !ends_as_others(summary, line)
-        || new_letter(summary, line).is_some_and(|letter| NAMES.contains(letter))
+    } else if !is_row && line.ends_with([';', '-', '=', '/', '&']) && !is_item
+        || letter.is_some_and(|letter| NAMES.contains(letter))
     {
-        ONE_SIGN
-    } else if new_letter(summary, line).is_some() || ends_in_half_a_word(histories, summary, line) {
+        let message = "its last sign may be the middle of a sentence";
+        return Some((Verdict::Warn, message.to_owned()));
+    } else if letter.is_some() || ends_in_half_a_word(histories, summary, line) {
         "it ends within a word"
     } else {
         return None;
     };
-    Some(what.to_owned())
+    Some((Verdict::Reject, what.to_owned()))
 }
 
-/// Whether a line opens a mark that it does not close (behind a word a last one closes, as the inch of 27" does), and that no end mark follows: a sentence may begin within one.
+/// Whether a line opens a mark that it does not close, and that no end mark follows: a sentence may begin within one. Behind
+/// a word a last one closes, as the inch of 27" does.
 fn ends_marked(line: &str, mark: &str) -> bool {
     let after = line.rfind(mark).and_then(|at| line.get(at..));
     let closes = line
@@ -308,8 +316,8 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     begins
 }
 
-/// A section that a product's prompt asks for early, and the last one that it always asks for, in any of its prompts. Sources: the prompts of
-/// Claude Code, pi and OpenCode.
+/// A section that a product's prompt asks for early, and the last one that it always asks for, in any of its prompts.
+/// Sources: the prompts of Claude Code, pi and OpenCode.
 const OUTLINES: [(&str, &[&str]); 3] = [
     (
         "primary request and intent",

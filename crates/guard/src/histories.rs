@@ -242,7 +242,8 @@ pub(crate) fn no_smaller(histories: &Histories<'_>) -> Found {
     )
 }
 
-/// A history that a provider refuses: a result without its call, a call without its result, a kept message without its image.
+/// A history that a provider refuses: a result without its call, a call without its result, a kept message without its
+/// image.
 pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
     let (before, after) = (histories.before, histories.after);
     let reject = |message: String, at: usize| {
