@@ -1,5 +1,6 @@
 //! Rules about what the summary says: its language, the requests and rules of the user, and what nobody said.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use crate::histories::{Histories, Script, excerpt, letters, main_script, prose, without_media};
@@ -237,13 +238,12 @@ fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
         .iter()
         .enumerate()
         .filter(|(at, _)| !known.contains(at));
+    let all = LazyCell::new(|| histories.texts().map(folded).collect::<Vec<_>>().join("\n"));
     let left = left.filter(|(_, reference)| {
         let one = std::slice::from_ref(*reference);
-        let folded = folded(&reference.text);
-        let is_name = folded.len() > 5;
-        !histories
-            .texts()
-            .any(|text| names_part_of(one, text) || is_name && self::folded(text).contains(&folded))
+        let name = folded(&reference.text);
+        let is_part = histories.texts().any(|text| names_part_of(one, text));
+        !is_part && !(name.len() > 5 && all.contains(&name))
     });
     left.map(|(_, reference)| reference.text.clone()).collect()
 }
