@@ -243,7 +243,7 @@ fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
         let one = std::slice::from_ref(*reference);
         let name = folded(&reference.text);
         let is_part = histories.texts().any(|text| names_part_of(one, text));
-        !is_part && !(name.len() > 5 && all.contains(&name))
+        !(is_part || name.len() > 5 && all.contains(&name))
     });
     left.map(|(_, reference)| reference.text.clone()).collect()
 }
