@@ -271,31 +271,6 @@ mod tests {
 
     use super::*;
 
-    fn share(a: &str, b: &str) -> bool {
-        let of_b = terms(b);
-        terms(a).iter().any(|term| of_b.contains(term))
-    }
-
-    #[test]
-    fn identifiers_meet_whole_and_in_parts() {
-        assert!(
-            share("lease_until", "the lease")
-                && share("leaseUntil", "UNTIL")
-                && share("RETRY_COUNT", "retry_count")
-        );
-        assert!(share("jobq/store.py", "the store module") && share("port 8081", "(8081)"));
-        assert!(!share("port", "report") && !share("a", "b"));
-        assert!(terms("__ -- !").is_empty());
-        assert_eq!(terms("retry retry").len(), 1);
-    }
-
-    #[test]
-    fn scripts_without_blanks_meet_in_pairs() {
-        assert!(share("端口号是多少", "改端口为 8081"));
-        assert!(!share("端口", "口端"));
-        assert!(share("库", "第 库 页"), "a character by itself is a term");
-        assert!(share("改为8081", "8081"));
-    }
     const TEXTS: [&str; 5] = [
         "The server listens on port 8080.",
         "Retry failed: ValueError, delay must not be negative.",

@@ -116,7 +116,9 @@ mod tests {
         assert!(share("lease_until", "lease"));
         assert!(share("UnicodeDecodeError", "the error") && share("retryCount", "RETRYCOUNT"));
         assert!(share("端口号是多少", "改端口为 8081"));
-        assert!(terms("which of the are what").is_empty());
+        assert!(share("RETRY_COUNT", "retry_count") && share("port 8081", "(8081)"));
+        assert!(share("库", "第 库 页") && !share("端口", "口端") && share("改为8081", "8081"));
+        assert!(terms("which of the are what").is_empty() && terms("__ -- !").is_empty());
     }
 
     #[test]
