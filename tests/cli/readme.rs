@@ -28,7 +28,6 @@ const DOCUMENTS: &[&str] = &[
     "docs/python.md",
     "docs/planted.md",
     "docs/notes/figures.md",
-    "docs/notes/planted.md",
     "docs/notes/gate.md",
     "docs/notes/judges.md",
 ];

@@ -361,7 +361,7 @@ fn a_rise_of_all_kinds_is_found_and_none_is_made_up() {
 }
 
 #[test]
-#[ignore = "prints the table of docs/notes/planted.md"]
+#[ignore = "prints the table of docs/notes/gate.md"]
 #[expect(clippy::print_stdout, reason = "its output is the table")]
 fn print_how_often_a_rise_is_found() {
     for (context, how) in [(0.5, "ordinary"), (2.0, "one context decides all")] {
