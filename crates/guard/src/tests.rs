@@ -361,6 +361,12 @@ fn a_path_within_unspaced_text_hides_none_of_it() {
 
 #[test]
 fn what_is_no_summary_is_rejected_whatever_its_words() {
+    let terse =
+        report("没有需要修改的代码；最后要求：让 src/pool.rs 的重试上限可由 RETRY_LIMIT 配置。");
+    assert!(
+        kinds(&terse).iter().all(|(kind, _)| *kind != "empty"),
+        "{terse:?}"
+    );
     for text in [
         "<summary></summary>",
         "<analysis>The user asked for src/cache/store.rs</analysis>",

@@ -475,6 +475,10 @@ fn the_words_of_more_servers_are_known() {
                 "The number of tokens in your request is above the allowed maximum",
                 "Prompt is 9000 tokens, but the model only has room for 4096",
                 "The context of 9000 is bigger than the configured n_ctx 4096",
+                "Sum of input tokens and max_tokens should be smaller than 262144",
+                "This model only supports prompts with up to 32768 tokens",
+                "消息总长度超过限制",
+                "入力が長すぎます",
             ],
         ),
         (

@@ -23,7 +23,8 @@ pub(super) struct Sign {
 /// What is said of that of which there is too much.
 const TOO_MUCH: &str = "exceed|too long|too large|too many|longer than|greater than|larger than|bigger than|overflow|\
      reduce the length|over the limit|above the|allowed maximum|maximum allowed|does not fit|more than the|surpass|must be <=|\
-     must have less than|must be reduced|at most|max length|maxlength|only has room|only supports up to|超过|超出|过长|超长";
+     must have less than|must be reduced|at most|max length|maxlength|only has room|only supports up to|with up to|\
+     be smaller than|超过|超出|过长|超长|長すぎ";
 
 const ANY: &[u16] = &[];
 const REQUEST: &[u16] = &[400, 403, 413, 422, 500];
@@ -73,7 +74,7 @@ pub(super) const SIGNS: &[Sign] = &[
              max_model_len|session_len|maximum input length|max input characters|max input tokens|maximum model length|context window|context size|\
              range of input length|上下文长度",
         pairs: (
-            "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词|文本长度",
+            "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词|文本长度|总长度|入力",
             TOO_MUCH,
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\
