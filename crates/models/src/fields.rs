@@ -18,7 +18,7 @@ pub(super) struct OptionalField(pub &'static str, &'static str, Option<&'static 
 const STRUCTURED: &str = "response format|responseformat|response schema|output config|output format|text.format|json schema|jsonschema|\
      json mode|json object|json output|structured output|structured decoding|guided json|guided decoding|\
      guided generation|constrained decoding|grammar|requested parameters|xgrammar|outlines|response mime type|\
-     responsemimetype|output schema";
+     responsemimetype|output schema|schema too complex|schema is too complex|required for format";
 
 /// Name, words, other name.
 const OPTIONAL: [OptionalField; 11] = [
@@ -45,7 +45,7 @@ pub(super) fn refused_field(
     body: &[u8],
     known: &[&'static OptionalField],
 ) -> Option<&'static OptionalField> {
-    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|notimplemented|keyerror|must be|not enabled|不支持|未知|非法|无效";
+    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|notimplemented|keyerror|must be|not enabled|failed to load|不支持|未知|非法|无效";
     // These blame the value and not the field.
     const VALUE: &str =
         "too large|too small|at most|at least|less than|greater than|maximum|range|exceed";
@@ -164,6 +164,16 @@ mod tests {
                 "response_format",
                 500,
                 r#"{"error":"grammar is not supported by this backend"}"#,
+            ),
+            (
+                "response_format",
+                500,
+                r#"{"error":"failed to load model vocabulary required for format"}"#,
+            ),
+            (
+                "response_format",
+                400,
+                r#"{"error":{"message":"Schema too complex: nesting depth 6"}}"#,
             ),
             (
                 "response_format",
