@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
-use super::work::{
-    BuiltInStrategy, Computation, KEPT_RESULTS, ModelRequest, Program, RULES, RequestTurn, Work,
-};
+use super::work::{Computation, ModelRequest, Program, RULES, RequestTurn, Work};
 use models::ToolOffer;
 use store::{ActionKey, Digest, DigestBuilder};
 
@@ -318,9 +316,6 @@ fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
     };
     visit_text("rule", rule.name(), part);
     visit_text("rules", RULES, part);
-    if rule == BuiltInStrategy::Mask {
-        visit_text("keep_results", &KEPT_RESULTS.to_string(), part);
-    }
     visit_value("messages".into(), messages, part);
     if let Some(target) = target_tokens {
         visit_text("target_tokens", &target.0.to_string(), part);
@@ -332,6 +327,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::action::BuiltInStrategy;
     use crate::action::Template;
     use base::units::Tokens;
     use models::{Operation, Settings};

@@ -20,8 +20,7 @@ pub use template::{
 };
 pub use value::{ComposedValue, ComposedValueBuilder, InputValue};
 pub use work::{
-    BuiltInStrategy, Computation, KEPT_RESULTS, ModelRequest, Program, ReplyShape, RequestTurn,
-    Work,
+    BuiltInStrategy, Computation, ModelRequest, Program, ReplyShape, RequestTurn, Work,
 };
 
 use base::named_enum;

@@ -190,16 +190,13 @@ pub enum Computation {
     StandIn(ModelRequest),
 }
 
-/// Tool results that `mask` keeps.
-pub const KEPT_RESULTS: u32 = 10;
-
 /// The compression strategies that need no model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuiltInStrategy {
     Truncate,
     /// Writes an index of artifacts, errors, decisions and open tasks.
     Extract,
-    /// Replaces what old tool calls read and wrote by a line each; the newest [`KEPT_RESULTS`] results stay.
+    /// Replaces what old tool calls read and wrote by a line each; the newest results stay.
     Mask,
     /// What the product itself had, from its log.
     Recorded,

@@ -143,8 +143,7 @@ pub struct Answer {
     pub truncated: bool,
 }
 
-/// Reads a reply's text. One that the token limit cut off is read like any other: whether it is graded is a setting,
-/// and a setting of what is done with outputs must not change what is stored.
+/// Reads a reply's text. One that the token limit cut off is read, and graded, like any other.
 pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
     let text = reply.trim();
     if text.is_empty() {

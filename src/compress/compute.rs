@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::context::summary_messages;
-use crate::action::{BuiltInStrategy, KEPT_RESULTS};
+use crate::action::BuiltInStrategy;
 use base::text::each_string;
 use base::units::Tokens;
 use lexical::notes::{DEFAULT_TOKENS, SessionNotes, notes_within};
@@ -36,7 +36,7 @@ pub fn compute(
                 count,
             ))
         }
-        (BuiltInStrategy::Mask, target) => mask(messages, KEPT_RESULTS as usize, target, count),
+        (BuiltInStrategy::Mask, target) => mask(messages, KEPT_RESULTS, target, count),
     };
     json_of(&context).into_bytes()
 }
@@ -112,6 +112,9 @@ pub(super) fn pairs_hold(messages: &[Message]) -> bool {
 
 /// Characters from which an argument of a call is masked with its result.
 const LONG_ARGUMENT: usize = 400;
+
+/// Tool results that `mask` keeps.
+const KEPT_RESULTS: usize = 10;
 
 /// Masks all tool results but the newest `keep_results`, and the long arguments of their calls.
 ///

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::shape::Shape;
-use crate::action::{BuiltInStrategy, Digest, KEPT_RESULTS, Template};
+use crate::action::{BuiltInStrategy, Digest, Template};
 use base::units::Tokens;
 use base::{named_enum, text_name};
 use models::ModelUse;
@@ -175,9 +175,6 @@ impl Method {
             } => {
                 settings.insert("placement".to_owned(), placement.name().into());
                 settings.insert("extract".to_owned(), extract.clone().into());
-            }
-            Strategy::Rule(BuiltInStrategy::Mask) => {
-                settings.insert("keep_results".to_owned(), KEPT_RESULTS.into());
             }
             Strategy::Command(spec) => {
                 settings.insert("program".to_owned(), spec.settings());
