@@ -1,5 +1,7 @@
 //! What the person typed in a message, without what tools put into it.
 
+use regex::Captures;
+
 use base::lazy_patterns;
 use base::text::pattern;
 
@@ -17,13 +19,10 @@ lazy_patterns! {
 /// The words of the person in a message of the user's role; `None` if it has none: the commands of a tool, its reminders and
 /// its notes are none.
 pub fn typed_words(message: &str) -> Option<String> {
-    let mut text = message.to_owned();
-    for captures in BLOCK.captures_iter(message) {
-        let [whole, open, close] = [0, 1, 2].map(|at| captures.get(at).map_or("", |m| m.as_str()));
-        if open == close {
-            text = text.replace(whole, "");
-        }
-    }
+    let text = BLOCK.replace_all(message, |block: &Captures<'_>| {
+        let [whole, open, close] = [0, 1, 2].map(|at| block.get(at).map_or("", |m| m.as_str()));
+        if open == close { "" } else { whole }.to_owned()
+    });
     let text = NOTE.replace_all(&text, "");
     let text = text.trim();
     let says_something = text.contains(char::is_alphanumeric) && !PROGRAM.is_match(text);
