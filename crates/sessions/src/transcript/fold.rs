@@ -9,6 +9,7 @@
 //! Folding is by far the most expensive part of measuring: a text is folded once and then searched for many facts.
 //! Folding is not idempotent (removing a mark may leave a number whole), so a folded text is never folded again.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -171,12 +172,24 @@ pub(super) fn normalize(text: &str) -> String {
     let mut folded = if text.is_ascii() {
         single_blanks(text)
     } else {
-        // Lower-casing can yield text that NFKC would change again (and the reverse), hence the second pass.
-        let lower: String = text.nfkc().flat_map(char::to_lowercase).collect();
-        single_blanks(&lower.nfkc().collect::<String>())
+        single_blanks(&normalize_case(text))
     };
     folded.make_ascii_lowercase();
     folded
+}
+
+/// NFKC and lower case. Lower-casing can yield text that NFKC would change again (and the reverse), hence two passes.
+fn normalize_case(text: &str) -> String {
+    let lower: String = nfkc(text).chars().flat_map(char::to_lowercase).collect();
+    nfkc(&lower).into_owned()
+}
+
+/// `text` in NFKC. Most texts are in this form, and to see that is much cheaper than to make it.
+fn nfkc(text: &str) -> Cow<'_, str> {
+    match is_nfkc_quick(text.chars()) {
+        IsNormalized::Yes => Cow::Borrowed(text),
+        IsNormalized::No | IsNormalized::Maybe => Cow::Owned(text.nfkc().collect()),
+    }
 }
 
 fn single_blanks(text: &str) -> String {
@@ -274,11 +287,11 @@ impl MappedFold {
         for end in ends.chain([self.folded.len()]) {
             let origin = self.original(start..end);
             let piece = self.folded.get(start..end).unwrap_or("");
-            let lower: String = match piece.is_ascii() {
+            let normal: String = match piece.is_ascii() {
                 true => piece.to_ascii_lowercase(),
-                false => piece.nfkc().flat_map(char::to_lowercase).collect(),
+                false => normalize_case(piece),
             };
-            for c in lower.nfkc() {
+            for c in normal.chars() {
                 if c.is_whitespace() {
                     blank = Some(origin.clone());
                     continue;
