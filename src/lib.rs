@@ -40,7 +40,7 @@
 //!    judge.
 //! 2. [`plan::Frontier`] walks the matrix and returns each [`plan::Task`] whose inputs are known. [`plan::Preparer`] makes
 //!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
-//!    [`action::Inputs`] is its [`action::ActionKey`].
+//!    [`action::InputsDocument`] is its [`action::ActionKey`].
 //! 3. The key is looked up in the [`store::cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
 //!    [`models::Client`], starts the user's program, or applies a rule ([`stand_in`], [`compress::compute()`]). The raw
 //!    output is on disk before it is read. The digest of the output as read makes more tasks ready.
@@ -49,7 +49,7 @@
 //!    [`report`] makes tables and pages of them.
 //!
 //! `run`, `plan`, an offline run, `why` and `cache prune --unreachable` drive the same walk, so an estimate cannot
-//! disagree with a run. `ARCHITECTURE.md` shows which module may import which.
+//! disagree with a run. `docs/ARCHITECTURE.md` shows which module may import which.
 
 pub mod cli;
 #[allow(missing_docs)]

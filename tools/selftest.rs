@@ -1,5 +1,5 @@
 //! Measures how often a judge passes the self-test, depending on how often it is right about an answer. It also gives
-//! the self-test 66 scripted judges, most of which follow a rule instead of the ground truth in one dimension or in
+//! the self-test 77 scripted judges, most of which follow a rule instead of the ground truth in one dimension or in
 //! all.
 //!
 //! `cargo run --release -p compeval-tools --bin selftest [SIMULATIONS]`

@@ -357,7 +357,7 @@ impl Translation {
         parts.collect::<Vec<_>>().join(" + ")
     }
 
-    /// The verdict of a test: `improved (1 try)`, `no evidence (noise)`.
+    /// The verdict of a test: `improved`, `no evidence (noise)`.
     pub fn verdict(&self, test: &DifferenceTest) -> String {
         let (english, chinese) = match test.verdict {
             Verdict::Improved => ("improved", "提升"),
