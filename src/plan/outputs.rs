@@ -374,7 +374,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 }
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 13;
+pub const PARSER_VERSION: u16 = 14;
 
 #[derive(Clone, Debug)]
 pub enum Output {

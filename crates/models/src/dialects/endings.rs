@@ -57,6 +57,13 @@ pub(crate) fn ending(word: Option<&str>) -> Ending {
     part.map_or(Ending::Broken, |(ending, _)| *ending)
 }
 
+/// Whether the word for the end of a reply says that it calls a tool. Without a call, what the model meant to say is lost.
+fn announces_call(word: &str) -> bool {
+    let words = words_of(word);
+    let is_of_call = |word: &String| matches!(&**word, "tool" | "tools" | "function");
+    words.iter().any(is_of_call)
+}
+
 /// The words of a name in lower case, however they are joined: `FinishReason.END_TURN`, `endTurn`.
 fn words_of(name: &str) -> Vec<String> {
     let mut apart = String::with_capacity(name.len());
@@ -114,9 +121,12 @@ impl Said<'_> {
         }
         match called_in(text) {
             Some(name) => Err(ReadFault::CalledTool(name)),
-            None if !text.is_empty() => Ok(Completion::text(text, truncated)),
-            None if truncated => Err(ReadFault::Truncated),
-            None => Err(ReadFault::Empty),
+            None if text.is_empty() && truncated => Err(ReadFault::Truncated),
+            None if text.is_empty() => Err(ReadFault::Empty),
+            None if announces_call(word) => Err(ReadFault::Upstream(format!(
+                "the reply ended with `{word}` and has no call"
+            ))),
+            None => Ok(Completion::text(text, truncated)),
         }
     }
 }
@@ -236,6 +246,27 @@ mod tests {
             }
         }
         assert_eq!(ending(None), Ending::Whole);
+    }
+
+    #[test]
+    fn an_end_that_announces_a_call_is_not_whole_without_one() {
+        let said = |end, operation| {
+            let said = Said {
+                text: "I look into the file.",
+                calls: Vec::new(),
+                end: Some(end),
+            };
+            said.completion(operation, || Ok("[]".to_owned()))
+        };
+        for end in ["tool_calls", "tool_use", "function_call", "TOOL_CALL"] {
+            for operation in [Operation::Generate, Operation::UseTools] {
+                assert!(
+                    matches!(said(end, operation), Err(ReadFault::Upstream(_))),
+                    "{end}"
+                );
+            }
+        }
+        assert!(said("stop", Operation::UseTools).is_ok());
     }
 
     #[test]
