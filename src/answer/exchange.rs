@@ -192,13 +192,8 @@ pub fn read_request(
         }
     };
     if let Some(items) = reply.items.as_deref().filter(|_| !reply.calls.is_empty()) {
-        let asked = reply.calls.iter().map(|call| {
-            admit(query_of(
-                &call.function.name,
-                &call.function.arguments,
-                recovery.locale,
-            ))
-        });
+        let calls = reply.calls.iter();
+        let asked = calls.map(|call| admit(query_of(&call.name, &call.arguments, recovery.locale)));
         let asked = asked.collect();
         let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
         return Ok(Some(SearchRequest { reply, asked }));

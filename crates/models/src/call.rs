@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::spec::{Dialect, Lane, ModelName, ModelRef, ProviderSpec};
-use base::message::{Message, Role, ToolCall};
+use base::message::{Function, Message, Role};
 use base::named_enum;
 use base::units::{Tokens, Usage};
 use base::words::hash_of;
@@ -178,7 +178,7 @@ pub struct Completion {
     /// where a tool is called: the reply as [`Turn::Reply`] takes it, reasoning included.
     pub items: Option<String>,
     /// The calls of tools, for `UseTools`; with calls the text may be empty.
-    pub calls: Vec<ToolCall>,
+    pub calls: Vec<Function>,
     /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
     pub truncated: bool,
 }

@@ -12,9 +12,8 @@ use super::conversation::{
     Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
 };
 use super::endings::{Ending, Said, ending};
-use super::json::{count, error_text, lacks, parse, typed_call, word};
+use super::json::{called, count, error_text, lacks, parse, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, fit};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
 use base::message::ToolCall;
@@ -48,9 +47,9 @@ enum RequestBlock<'a> {
     Call {
         #[serde(rename = "type")]
         kind: &'static str,
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        input: &'a RawValue,
+        id: String,
+        name: String,
+        input: Box<RawValue>,
     },
     Result {
         #[serde(rename = "type")]
@@ -198,7 +197,7 @@ fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPar
             "user",
             results
                 .iter()
-                .map(|result| result_block(&result.id, &result.text))
+                .map(|result| result_block(result.id.as_str().into(), &result.text))
                 .collect(),
         ),
         ConversationPart::Calls(text, calls) => {
@@ -213,7 +212,7 @@ fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPar
             )
         }
         ConversationPart::Result { call, text } => {
-            return push_result(messages, result_block(call, text));
+            return push_result(messages, result_block(call.into(), text));
         }
     };
     if messages.is_empty() && role == "assistant" {
@@ -254,21 +253,20 @@ fn push_result<'a>(messages: &mut Vec<AnthropicMessage<'a>>, block: RequestBlock
 }
 
 /// The call as a block. Its arguments are an object, since [`conversation()`] turns other calls into text.
-fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
-    let input = serde_json::from_str(&call.function.arguments).ok()?;
+fn call_block<'a>(call: ToolCall) -> Option<RequestBlock<'a>> {
     Some(RequestBlock::Call {
         kind: "tool_use",
-        id: fit(&call.id, LONGEST_ID),
-        name: fit(&call.function.name, LONGEST_NAME),
-        input,
+        id: call.id,
+        name: call.function.name,
+        input: serde_json::from_str(&call.function.arguments).ok()?,
     })
 }
 
-fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
+fn result_block<'a>(tool_use_id: Cow<'a, str>, content: &'a str) -> RequestBlock<'a> {
     RequestBlock::Result {
         kind: "tool_result",
-        tool_use_id: fit(call, LONGEST_ID),
-        content: text,
+        tool_use_id,
+        content,
     }
 }
 
@@ -339,7 +337,8 @@ pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion
         text: &text,
         calls: blocks
             .iter()
-            .filter_map(|block| typed_call(block, "tool_use", "id", "input"))
+            .filter(|block| block["type"] == "tool_use")
+            .map(|block| called(&block["name"], &block["input"]))
             .collect(),
         end,
     }

@@ -11,11 +11,10 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, arguments, error_text, lacks, parse, raw, word};
+use super::json::{Fields, called, error_text, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, call_id, fit};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
-use base::message::ToolCall;
+use base::message::Function;
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -67,18 +66,8 @@ fn response_format(schema: &OutputSchema) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": schema.name, "strict": true, "schema": schema.schema}})
 }
 
-/// A recorded call with names that the vendors take.
-fn fitted(call: &ToolCall) -> ToolCall {
-    let name = fit(&call.function.name, LONGEST_NAME);
-    ToolCall::new(
-        fit(&call.id, LONGEST_ID),
-        name,
-        call.function.arguments.as_str(),
-    )
-}
-
 fn result(call: &str, text: &str) -> SentItem<'static> {
-    SentItem::Made(json!({"role": "tool", "tool_call_id": fit(call, LONGEST_ID), "content": text}))
+    SentItem::Made(json!({"role": "tool", "tool_call_id": call, "content": text}))
 }
 
 fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>, BuildFault> {
@@ -89,7 +78,6 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
         match part {
             ConversationPart::Text(speaker, text) => messages.push(said(speaker.name(), text)),
             ConversationPart::Calls(text, calls) => {
-                let calls: Vec<ToolCall> = calls.iter().map(|call| fitted(call)).collect();
                 let content = Some(text).filter(|text| !text.is_empty());
                 messages.push(SentItem::Made(
                     json!({"role": "assistant", "content": content, "tool_calls": calls}),
@@ -111,20 +99,14 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
     Ok(messages)
 }
 
-/// The calls of a message. Servers write them without an id, with a number as id, with arguments as an object, and the only
-/// one in the field that `tool_calls` replaced.
-fn calls(message: &Value) -> Vec<ToolCall> {
+/// The calls of a message. Servers write the only one in the field that `tool_calls` replaced.
+fn calls(message: &Value) -> Vec<Function> {
     let listed = message["tool_calls"].as_array().into_iter().flatten();
-    let listed = listed.map(|call| (word(&call["id"]), &call["function"]));
-    let numbered = (1..).zip(listed.chain([(None, &message["function_call"])]));
-    let read = numbered.filter_map(|(number, (id, function))| {
-        let name = function["name"].as_str()?;
-        let id = id
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| call_id(number));
-        Some(ToolCall::new(id, name, arguments(&function["arguments"])))
-    });
-    read.collect()
+    let listed = listed.map(|call| &call["function"]);
+    let only = Some(&message["function_call"]).filter(|function| function.is_object());
+    let all = listed.chain(only);
+    all.map(|function| called(&function["name"], &function["arguments"]))
+        .collect()
 }
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields

@@ -2,7 +2,8 @@
 //! them.
 //!
 //! Invariants: no part is blank; a native tool call is directly followed by its result, as all vendors require, and a
-//! call or result without its counterpart (a span may begin or end in the middle of a pair) becomes text.
+//! call or result without its counterpart (a span may begin or end in the middle of a pair) becomes text. The names and
+//! ids of native calls are such as all vendors take, and no id is there twice.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::json::Fields;
-use crate::call::{Call, CallResult, LONGEST_NAME, Operation, Tool, Turn, fit};
+use crate::call::{Call, CallResult, LONGEST_ID, LONGEST_NAME, Operation, Tool, Turn, fit};
 use crate::spec::Dialect;
 use base::message::{Function, Message, Role, ToolCall};
 
@@ -24,6 +25,8 @@ pub(crate) struct FlatConversation<'a> {
     pub parts: Vec<ConversationPart<'a>>,
     /// Where the last turn of the first step begins in `parts`. The parts before it are shared with other questions.
     pub last_turn: usize,
+    /// The ids of calls that are taken.
+    ids: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -31,9 +34,9 @@ pub(crate) enum ConversationPart<'a> {
     /// A text by the user or the assistant. System texts in the middle are labelled and attributed to the user.
     Text(Role, Cow<'a, str>),
     /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
-    Calls(Cow<'a, str>, Vec<&'a ToolCall>),
+    Calls(Cow<'a, str>, Vec<ToolCall>),
     Result {
-        call: &'a str,
+        call: String,
         text: &'a str,
     },
     /// Stored items of a compaction.
@@ -62,6 +65,13 @@ pub(crate) fn conversation(
     style: HistoryStyle,
 ) -> Result<FlatConversation<'_>, BuildFault> {
     let mut whole = FlatConversation::default();
+    for turn in &call.turns {
+        if let Turn::Results(results) = turn {
+            whole
+                .ids
+                .extend(results.iter().map(|result| result.id.clone()));
+        }
+    }
     let mut was_text = false;
     let mut is_first_step = true;
     for turn in &call.turns {
@@ -131,30 +141,32 @@ impl<'a> FlatConversation<'a> {
 
     fn push_recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
         let native = match style {
-            HistoryStyle::NativeCalls => native_calls(messages, |_| true),
-            HistoryStyle::CallsAsBlocks => native_calls(messages, fits_block),
-            HistoryStyle::CallsAsText => HashSet::new(),
+            HistoryStyle::NativeCalls => self.native_ids(messages, |_| true),
+            HistoryStyle::CallsAsBlocks => self.native_ids(messages, fits_block),
+            HistoryStyle::CallsAsText => NativeIds::new(),
         };
-        for message in messages {
+        for (at, message) in messages.iter().enumerate() {
             match message.role {
-                Role::Assistant => self.push_assistant(message, &native),
-                Role::Tool => self.push_result(message, &native),
+                Role::Assistant => self.push_assistant(at, message, &native),
+                Role::Tool => self.push_result(message, native.get(&(at, 0))),
                 role => self.push_said(role, Cow::Borrowed(&message.content)),
             }
         }
     }
 
-    fn push_assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
-        let (calls, as_text): (Vec<_>, Vec<_>) = message
-            .tool_calls
-            .iter()
-            .partition(|c| native.contains(c.id.as_str()));
+    fn push_assistant(&mut self, at: usize, message: &'a Message, native: &NativeIds) {
         let mut text = Cow::Borrowed(message.content.as_str());
-        for call in as_text {
+        let mut calls = Vec::new();
+        for (nth, call) in message.tool_calls.iter().enumerate() {
+            let Function { name, arguments } = &call.function;
+            if let Some(id) = native.get(&(at, nth)) {
+                let name = fit(name, LONGEST_NAME);
+                calls.push(ToolCall::new(id.as_str(), name, arguments.as_str()));
+                continue;
+            }
             if !text.is_empty() {
                 text.to_mut().push_str("\n\n");
             }
-            let Function { name, arguments } = &call.function;
             text.to_mut()
                 .push_str(&format!("[tool call {}] {name}\n{arguments}", call.id));
         }
@@ -165,41 +177,59 @@ impl<'a> FlatConversation<'a> {
         }
     }
 
-    fn push_result(&mut self, message: &'a Message, native: &HashSet<&str>) {
-        let call = message.tool_call_id.as_deref().unwrap_or("");
+    fn push_result(&mut self, message: &'a Message, native: Option<&String>) {
         let text = message.content.as_str();
-        if native.contains(call) {
+        if let Some(call) = native.cloned() {
             self.parts.push(ConversationPart::Result { call, text });
         } else {
+            let call = message.tool_call_id.as_deref().unwrap_or("");
             let text = if text.is_empty() { "(empty)" } else { text };
             self.push_text(Role::User, format!("[tool result {call}]\n{text}").into());
         }
     }
+
+    /// The ids of the calls that `fits` accepts and whose result is in the run of tool messages directly after them, and of
+    /// these results.
+    fn native_ids(&mut self, messages: &[Message], fits: impl Fn(&ToolCall) -> bool) -> NativeIds {
+        let mut native = NativeIds::new();
+        for (at, message) in messages.iter().enumerate() {
+            let after = messages.iter().enumerate().skip(at + 1);
+            let mut results: Vec<(usize, &Message)> =
+                after.take_while(|(_, m)| m.role == Role::Tool).collect();
+            for (nth, call) in message.tool_calls.iter().enumerate() {
+                let result = results
+                    .iter()
+                    .position(|(_, result)| result.tool_call_id.as_ref() == Some(&call.id));
+                let Some(result) = result.filter(|_| fits(call)) else {
+                    continue;
+                };
+                let id = self.new_id(&call.id);
+                native.insert((results.remove(result).0, 0), id.clone());
+                native.insert((at, nth), id);
+            }
+        }
+        native
+    }
+
+    /// An id that vendors take and no other call has.
+    fn new_id(&mut self, recorded: &str) -> String {
+        let numbered = (2..).map(|number| format!("{recorded} {number}"));
+        let mut ids = std::iter::once(recorded.to_owned()).chain(numbered);
+        let new = ids.find_map(|id| {
+            let id = fit(&id, LONGEST_ID).into_owned();
+            self.ids.insert(id.clone()).then_some(id)
+        });
+        new.unwrap_or_default()
+    }
 }
+
+/// The ids of native calls and of their results, by the place of the message and that of the call in it; of a result the
+/// latter is 0.
+type NativeIds = HashMap<(usize, usize), String>;
 
 /// Whether Anthropic takes a call as a block: it requires an object of arguments.
 fn fits_block(call: &ToolCall) -> bool {
     serde_json::from_str::<HashMap<String, &RawValue>>(&call.function.arguments).is_ok()
-}
-
-/// The ids of the calls that `fits` accepts and whose result is in the run of tool messages directly after them.
-fn native_calls(messages: &[Message], fits: impl Fn(&ToolCall) -> bool) -> HashSet<&str> {
-    let mut native = HashSet::new();
-    for (index, message) in messages.iter().enumerate() {
-        let answered: HashSet<&str> = messages
-            .iter()
-            .skip(index + 1)
-            .take_while(|m| m.role == Role::Tool)
-            .filter_map(|m| m.tool_call_id.as_deref())
-            .collect();
-        let fitting = message
-            .tool_calls
-            .iter()
-            .filter(|call| fits(call))
-            .map(|call| call.id.as_str());
-        native.extend(fitting.filter(|id| answered.contains(id)));
-    }
-    native
 }
 
 /// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
@@ -365,6 +395,59 @@ mod tests {
                 .iter()
                 .all(|part| matches!(part, ConversationPart::Text(..)))
         );
+    }
+
+    #[test]
+    fn calls_with_one_id_go_out_with_different_ones() {
+        let asks = |ids: &[&str]| Message {
+            tool_calls: ids
+                .iter()
+                .map(|id| ToolCall::new(*id, "read", "{}"))
+                .collect(),
+            ..Message::text(Role::Assistant, "")
+        };
+        let history = vec![
+            asks(&["c", "c", "call_1"]),
+            Message::result("c", "first"),
+            Message::result("call_1", "named like a later step"),
+            Message::result("c", "second"),
+            asks(&["c"]),
+            Message::result("c", "third"),
+            asks(&["c"]),
+        ];
+        let later = vec![CallResult {
+            id: "call_1".to_owned(),
+            text: "found".to_owned(),
+        }];
+        let call = call(vec![
+            Turn::Messages(history.into()),
+            Turn::Results(later.into()),
+        ]);
+        let conversation = conversation(&call, HistoryStyle::NativeCalls).unwrap();
+        let (mut called, mut returned) = (Vec::new(), Vec::new());
+        for part in &conversation.parts {
+            match part {
+                ConversationPart::Calls(_, calls) => {
+                    called.extend(calls.iter().map(|call| call.id.clone()));
+                }
+                ConversationPart::Result { call, text } => returned.push((call.clone(), *text)),
+                _ => {}
+            }
+        }
+        let distinct: HashSet<&String> = called.iter().collect();
+        assert_eq!((called.len(), distinct.len()), (4, 4), "{called:?}");
+        assert!(!called.contains(&"call_1".to_owned()) && called[0] == "c");
+        let of = |place: usize, text| (called[place].clone(), text);
+        assert_eq!(
+            returned,
+            [
+                of(0, "first"),
+                of(2, "named like a later step"),
+                of(1, "second"),
+                of(3, "third"),
+            ]
+        );
+        assert!(shape(&conversation).contains(&"assistant: [tool call c] read\n{}".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::reasoning::without_reasoning;
 use crate::call::{Completion, Operation, ReadFault};
 use crate::signs::has_any;
-use base::message::ToolCall;
+use base::message::Function;
 
 /// How a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn words_of(name: &str) -> Vec<String> {
 /// What a reply says: its text with reasoning still in it, the calls beside it, and the word with which it ended.
 pub(crate) struct Said<'a> {
     pub text: &'a str,
-    pub calls: Vec<ToolCall>,
+    pub calls: Vec<Function>,
     pub end: Option<&'a str>,
 }
 
@@ -107,7 +107,7 @@ impl Said<'_> {
         let text = without_reasoning(self.text);
         match self.calls.first() {
             Some(call) if operation != Operation::UseTools => {
-                return Err(ReadFault::CalledTool(call.function.name.clone()));
+                return Err(ReadFault::CalledTool(call.name.clone()));
             }
             // A call that was cut off cannot be made.
             Some(_) if !truncated => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::call::ReadFault;
-use base::message::ToolCall;
+use base::message::Function;
 use base::text::one_line;
 use base::units::{Tokens, Usage};
 
@@ -87,16 +87,12 @@ pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>, ReadFault> {
     serde_json::value::to_raw_value(value).map_err(|error| ReadFault::Malformed(error.to_string()))
 }
 
-/// Arguments of a call, which some servers send as an object and not as text.
-pub(crate) fn arguments(given: &Value) -> String {
-    word(given).unwrap_or_default()
-}
-
-/// The call that an item of this type is, with the names of its id and of its arguments; `None` for another item.
-pub(crate) fn typed_call(item: &Value, kind: &str, id: &str, input: &str) -> Option<ToolCall> {
-    let named = item[id].as_str().zip(item["name"].as_str());
-    let (id, name) = named.filter(|_| item["type"] == kind)?;
-    Some(ToolCall::new(id, name, arguments(&item[input])))
+/// What a call calls. Some servers send the arguments as an object and not as text.
+pub(crate) fn called(name: &Value, arguments: &Value) -> Function {
+    Function {
+        name: name.as_str().unwrap_or_default().to_owned(),
+        arguments: word(arguments).unwrap_or_default(),
+    }
 }
 
 /// The names under which servers put a message into an error, or an error into a body.

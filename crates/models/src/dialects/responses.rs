@@ -11,9 +11,8 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, error_text, lacks, parse, raw, typed_call, word};
+use super::json::{Fields, called, error_text, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
-use crate::call::{LONGEST_ID, LONGEST_NAME, fit};
 use crate::spec::{Dialect, ProviderSpec};
 
 /// Puts `call` into the dialect.
@@ -92,9 +91,7 @@ fn text_format(schema: &OutputSchema) -> Value {
 fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
     let said = |role: &str, text: &str| SentItem::Made(json!({"role": role, "content": text}));
     let result = |call: &str, text: &str| {
-        SentItem::Made(
-            json!({"type": "function_call_output", "call_id": fit(call, LONGEST_ID), "output": text}),
-        )
+        SentItem::Made(json!({"type": "function_call_output", "call_id": call, "output": text}))
     };
     let mut items = Vec::new();
     for part in &conversation.parts {
@@ -105,8 +102,8 @@ fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
                 items.extend(calls.iter().map(|call| {
                     SentItem::Made(json!({
                         "type": "function_call",
-                        "call_id": fit(&call.id, LONGEST_ID),
-                        "name": fit(&call.function.name, LONGEST_NAME),
+                        "call_id": call.id,
+                        "name": call.function.name,
                         "arguments": call.function.arguments,
                     }))
                 }));
@@ -158,7 +155,8 @@ pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion
         text: &answer(output)?,
         calls: output
             .iter()
-            .filter_map(|item| typed_call(item, "function_call", "call_id", "arguments"))
+            .filter(|item| item["type"] == "function_call")
+            .map(|item| called(&item["name"], &item["arguments"]))
             .collect(),
         end,
     }

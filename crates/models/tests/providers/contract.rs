@@ -483,7 +483,7 @@ fn with_a_tool(dialect: Dialect, url: &str, reply: &Value) -> (Completion, [Valu
     let body = reply.to_string();
     let completion = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();
     assert_eq!(completion.calls.len(), 1, "{completion:?}");
-    assert_eq!(completion.calls[0].function.name, "search");
+    assert_eq!(completion.calls[0].name, "search");
     let items = renumber_calls(dialect, completion.items.as_deref().unwrap(), 1).unwrap();
     let bodies = steps(&items).map(|call| built(&spec(dialect, url), &call).1);
     (completion, bodies)
@@ -542,10 +542,7 @@ fn a_conversation_with_a_tool_is_allowed_in_every_dialect() {
     for body in [&first, &last] {
         allowed(ANTHROPIC, "MessagesRequest", body);
     }
-    assert_eq!(
-        completion.calls[0].function.arguments,
-        r#"{"query":"port"}"#
-    );
+    assert_eq!(completion.calls[0].arguments, r#"{"query":"port"}"#);
     assert_eq!(last["messages"][1]["content"][0], thinking);
     assert_eq!(last["messages"][1]["content"][1]["id"], "call_1");
     assert_eq!(last["messages"][2]["content"][0]["tool_use_id"], "call_1");

@@ -134,7 +134,7 @@ fn a_call_of_a_tool_where_none_may_be_called_is_no_answer() {
             Err(ReadFault::CalledTool("run".into()))
         );
         let called = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();
-        assert_eq!(called.calls[0].function.name, "run");
+        assert_eq!(called.calls[0].name, "run");
     }
 }
 
