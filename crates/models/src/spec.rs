@@ -53,6 +53,44 @@ impl ModelRef {
             model: model.into(),
         })
     }
+
+    /// Whether a name in a reply is that of another model. A vendor's prefix, a date or a version beside the name that was
+    /// asked for is only another spelling of it.
+    pub fn is_other(&self, answered: &str) -> bool {
+        let (asked, answered) = (words_of_name(&self.model.0), words_of_name(answered));
+        let beyond = |one: &[String], other: &[String]| {
+            let more = one.iter().filter(|word| !other.contains(word));
+            more.cloned().collect::<Vec<String>>()
+        };
+        let (missing, added) = (beyond(&asked, &answered), beyond(&answered, &asked));
+        let is_spelling = (missing.is_empty() || added.is_empty())
+            && missing.iter().chain(&added).all(|word| is_version(word));
+        !is_spelling && !answered.is_empty()
+    }
+}
+
+/// The words of a model's name in lower case, without the vendor before it.
+fn words_of_name(name: &str) -> Vec<String> {
+    let mut bare = name.rsplit('/').next().unwrap_or(name);
+    while let Some((vendor, rest)) = bare.split_once('.')
+        && vendor.chars().all(char::is_alphabetic)
+    {
+        bare = rest;
+    }
+    let words = bare.to_lowercase();
+    let words = words.split(|c: char| !c.is_alphanumeric());
+    words
+        .filter(|word| !matches!(*word, "" | "latest"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether a word beside a model's name is a date or a version of it. A single figure makes another model: `gpt-4.1`.
+fn is_version(word: &str) -> bool {
+    const WORDS: [&str; 6] = ["preview", "exp", "experimental", "beta", "stable", "free"];
+    let number = word.strip_prefix('v').unwrap_or(word);
+    let is_number = number.chars().all(|c| c.is_ascii_digit());
+    WORDS.contains(&word) || is_number && (word.len() > 1 || word == "0")
 }
 
 impl fmt::Display for ModelRef {
@@ -332,6 +370,50 @@ mod tests {
             address("http://127.0.0.1:1/v1/", "/x"),
             "http://127.0.0.1:1/v1/x"
         );
+    }
+
+    #[test]
+    fn another_model_is_told_from_another_spelling_of_its_name() {
+        let is_other = |asked: &str, answered: &str| {
+            ModelRef::parse(&format!("p/{asked}")).is_some_and(|asked| asked.is_other(answered))
+        };
+        for (asked, answered) in [
+            ("gpt-4o", "gpt-4o"),
+            ("gpt-4o", "gpt-4o-2024-08-06"),
+            ("gpt-4", "gpt-4-1106-preview"),
+            ("gpt-4o-2024-08-06", "gpt-4o"),
+            ("claude-sonnet-4", "claude-sonnet-4-20250514"),
+            (
+                "anthropic/claude-sonnet-4",
+                "anthropic/claude-4-sonnet-20250522",
+            ),
+            ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"),
+            ("claude-3-5-sonnet@20240620", "claude-3-5-sonnet-20240620"),
+            ("claude-3-opus", "us.anthropic.claude-3-opus-20240229-v1:0"),
+            ("gemini-2.5-pro", "models/gemini-2.5-pro-preview-05-06"),
+            ("command-r", "command-r-08-2024"),
+            ("llama3", "llama3:latest"),
+            ("meta-llama/llama-3.1-8b:free", "Meta-Llama/Llama-3.1-8B"),
+            (
+                "ft:gpt-4o-mini:org::id",
+                "ft:gpt-4o-mini-2024-07-18:org::id",
+            ),
+            ("gpt-4o", ""),
+        ] {
+            assert!(!is_other(asked, answered), "{asked}: {answered}");
+        }
+        for (asked, answered) in [
+            ("gpt-4o", "cheap-fallback-8b"),
+            ("gpt-4o", "gpt-4o-mini-2024-07-18"),
+            ("gpt-4", "gpt-4.1"),
+            ("gpt-4", "gpt-4o"),
+            ("gpt-4-0314", "gpt-4-0613"),
+            ("claude-sonnet-4", "claude-sonnet-4-5-20250929"),
+            ("qwen2.5-72b-instruct", "qwen2.5-7b-instruct"),
+            ("prod", "gpt-4o-2024-08-06"),
+        ] {
+            assert!(is_other(asked, answered), "{asked}: {answered}");
+        }
     }
 
     #[test]

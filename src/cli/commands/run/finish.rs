@@ -13,6 +13,7 @@ use crate::results::{
 };
 use base::locale::{Locale, localized};
 use base::say;
+use models::ModelRef;
 
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
@@ -70,14 +71,21 @@ pub(super) fn print_summary(
 /// That other models answered than were asked: it casts doubt on the verdict, so it stands beside it.
 fn served_lines(summary: &Summary, manifest: &Manifest) -> Vec<String> {
     let locale = manifest.design.locale.of_report();
-    let served = manifest
-        .models
-        .iter()
-        .filter(|(_, served)| served.len() > 1);
-    let own = served.map(|(asked, served)| {
+    let own = manifest.models.iter().filter_map(|(asked, served)| {
+        let model = ModelRef::parse(asked)?;
+        let by = match served.len() {
+            2.. => locale.pick("several models:", "多个模型"),
+            _ if served.iter().any(|name| model.is_other(name)) => {
+                locale.pick("another model:", "另一个模型")
+            }
+            _ => return None,
+        };
         let names: Vec<String> = served.iter().map(|name| format!("`{name}`")).collect();
-        let several = locale.pick("was answered by several models:", "由多个模型回答：");
-        format!("`{asked}` {several} {}", names.join(", "))
+        let names = names.join(", ");
+        Some(locale.pick(
+            format!("`{asked}` was answered by {by} {names}"),
+            format!("`{asked}` 由{by}回答： {names}"),
+        ))
     });
     let warnings = summary
         .comparison
