@@ -36,10 +36,9 @@
 //! The path of data:
 //!
 //! 1. [`pipeline::open`] reads `pipeline.toml`, fixtures and probe banks into a checked [`pipeline::Pipeline`], or into
-//!    all problems in them. [`pipeline::Matrix`] has every coordinate: fixture, method, run, point, probe, answerer,
-//!    judge.
-//! 2. [`plan::Frontier`] walks the matrix and returns each [`plan::Task`] whose inputs are known. [`plan::Preparer`] makes
-//!    an [`action::Work`] of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
+//!    all problems in them. Its matrix has every coordinate: fixture, method, run, point, probe, answerer, judge.
+//! 2. [`plan::Frontier`] walks the matrix and returns each [`plan::Task`] whose inputs are known. [`plan::Action`]
+//!    has an [`action::Work`] made of it, with the functions of [`compress`], [`answer`] and [`judge`]. The hash of its
 //!    [`action::InputsDocument`] is its [`action::ActionKey`].
 //! 3. The key is looked up in the [`store::cache`]. A stale action is executed by [`scheduler::Executor`]: it asks a model through
 //!    [`models::Client`], starts the user's program, or applies a rule ([`stand_in`], [`compress::compute()`]). The raw

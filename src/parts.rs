@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
-use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
+use crate::plan::{Action, CompressTask, FixtureTexts, Task};
 
 /// The number of a part, from 1, and how many parts there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -109,8 +109,6 @@ impl Unit {
 }
 
 fn units(pipeline: &Pipeline) -> Vec<Unit> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     let mut chains: Vec<Chain> = Vec::new();
     let mut groups = DisjointSets::default();
     let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
@@ -125,7 +123,7 @@ fn units(pipeline: &Pipeline) -> Vec<Unit> {
             };
             let number = groups.add();
             chains.push(chain);
-            for shared in shared_actions(&preparer, chain, &texts) {
+            for shared in shared_actions(pipeline, chain, &texts) {
                 groups.join(number, *first.entry(shared).or_insert(number));
             }
         }
@@ -154,24 +152,24 @@ fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
 
 /// Identifies the actions of a chain whose keys depend only on the design: its first compression, or all compressions if
 /// none needs the one before, by their keys; and the answers of a method that keeps nothing, by their questions.
-fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<Digest> {
-    let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
-    let known = if matrix.keeps_state(chain.method) {
+fn shared_actions(pipeline: &Pipeline, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<Digest> {
+    let known = if Matrix(pipeline).keeps_state(chain.method) {
         1
     } else {
         usize::MAX
     };
-    let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
+    let cells: Vec<CompressCell> = Matrix(pipeline).compressions(chain).collect();
     let compressions = cells
         .iter()
         .take(known)
         .map(|cell| CompressTask::to_read(*cell, texts.clone()));
-    let compressions = compressions.filter_map(|task| preparer.prepare(&Task::Compress(task)).ok());
+    let compressions =
+        compressions.filter_map(|task| Action::prepare(pipeline, &Task::Compress(task)).ok());
     let mut shared: Vec<Digest> = compressions.map(|action| action.key.0).collect();
     if keeps_nothing(pipeline, pipeline.method(chain.method)) {
         let probes = cells
             .iter()
-            .flat_map(|cell| matrix.probes(chain.fixture, cell.point));
+            .flat_map(|cell| &texts.loaded().selected[cell.point.0]);
         let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
         shared.extend(probes.map(|probe| Digest::hash(&probe.question)));
     }

@@ -13,7 +13,7 @@ use super::rows::{Recorder, RowMaker};
 use crate::action::StageName;
 use crate::entries::Journal;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
-use crate::plan::{OutputCache, Preparer};
+use crate::plan::OutputCache;
 use crate::scheduler::{
     Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
@@ -106,7 +106,7 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
     if selftests_only {
         return vec![selftest];
     }
-    let counts = Matrix::new(pipeline).counts();
+    let counts = Matrix(pipeline).counts();
     let (compress, answer, judge) = (counts.compress, counts.answer, counts.judge);
     vec![
         (StageName::Compress, compress),
@@ -135,10 +135,8 @@ pub fn with_engine<T>(
     if let Some(access) = options.access.as_ref().filter(|_| !options.run.offline) {
         report_access(access, store, listening);
     }
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
-    let outputs = OutputCache::new(preparer, store);
+    let outputs = OutputCache::new(pipeline, store);
     let client = client(pipeline, options.requests.clone());
     let shared = options.shared.as_ref();
     let scheduler_options = SchedulerOptions {
@@ -150,7 +148,7 @@ pub fn with_engine<T>(
         ..options.run.clone()
     };
     let executor = Executor {
-        preparer,
+        pipeline,
         store,
         outputs: &outputs,
         client: &client,

@@ -26,7 +26,7 @@ use crate::action::{ActionKey, CellCoordinate};
 use crate::entries::{Journal, Refresh};
 use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
-use crate::plan::{Assumptions, Forecast, PrepareError, Preparer, forecast, reachable};
+use crate::plan::{Assumptions, Forecast, PrepareError, forecast, reachable};
 use crate::results::{
     Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
     unfinished_refresh,
@@ -327,7 +327,7 @@ impl Prepared {
             request,
             ..
         } = self;
-        let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
+        let (folder, cells) = (writer.folder(), Matrix(pipeline).counts());
         let mut recorder = Recorder::begin(pipeline, folder)?;
         // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
@@ -541,14 +541,13 @@ pub fn forecast_run<L: Lookup>(
     refresh: Refresh,
     explained: Option<&HashMap<CellCoordinate, ActionKey>>,
 ) -> Result<Forecast, PrepareError> {
-    let matrix = Matrix::new(pipeline);
     let assumptions = Assumptions {
         refresh: &journal.refresh(refresh),
         prices: &Prices::new(pipeline.prices.clone()),
         submitted: &journal.held(),
         explained,
     };
-    forecast(Preparer::new(pipeline, &matrix), lookup, assumptions)
+    forecast(pipeline, lookup, assumptions)
 }
 
 /// What a limit is too small for, the smallest one that works, and what lowers the cost of one reply.

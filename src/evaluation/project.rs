@@ -274,7 +274,7 @@ pub(super) fn require_selftest(
     shared: &SharedCache,
     store: &Store,
 ) -> Result<(), EvaluationError> {
-    if Matrix::new(pipeline).counts().judge == 0 {
+    if Matrix(pipeline).counts().judge == 0 {
         return Ok(());
     }
     let cases: Vec<_> = selftest_actions(pipeline)

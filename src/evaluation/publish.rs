@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::event::EvaluationError;
 use crate::action::ActionKey;
 use crate::entries::EntryRecord;
-use crate::pipeline::{Chain, CompressCell, FixtureIx, Matrix, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, Preparer, Task, read_output};
+use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
+use crate::plan::{CompressTask, FixtureTexts, Output, Task, read_output};
 use crate::probe::Probe;
 use crate::report::html::{self, ContextKey, PageInput, PageSession, ReadContext};
 use crate::report::{Block, TextStyle, headline, markdown};
@@ -149,9 +149,7 @@ pub fn recorded_context<L: Lookup>(
     let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
     let texts = Rc::new(FixtureTexts::from_chain(cell.chain, loaded));
     let task = Task::Compress(CompressTask::to_read(cell, texts));
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    match read_output(&preparer, &task, record.body_format(), &body).ok()? {
+    match read_output(pipeline, &task, record.body_format(), &body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
         _ => None,
     }

@@ -22,8 +22,8 @@ use super::event::{EvaluationError, Listening};
 use super::publish::{compress_cell, recorded_context};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};
-use crate::pipeline::{JudgeIx, Matrix, Pipeline};
-use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regrading, regradings};
+use crate::pipeline::{JudgeIx, Pipeline};
+use crate::plan::{Action, AnswerToRegrade, Output, Task, regrading, regradings};
 use crate::probe::Probe;
 use crate::results::{
     AnswerRows, AnswerScores, Design, MethodComparison, ReadingCheck, Regraded, Regradings,
@@ -108,10 +108,8 @@ impl Regrader<'_> {
 
     /// Whether the cache has the outputs of all these tasks.
     pub(super) fn are_known(&self, tasks: &[Task]) -> bool {
-        let matrix = Matrix::new(self.pipeline);
-        let preparer = Preparer::new(self.pipeline, &matrix);
         tasks.iter().all(|task| {
-            let action = preparer.prepare(task).ok();
+            let action = Action::prepare(self.pipeline, task).ok();
             action.is_some_and(|action| self.store.find_usable(&action.key).is_some())
         })
     }

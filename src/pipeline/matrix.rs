@@ -3,12 +3,10 @@
 //! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
 use super::model::{
-    AnswererIx, FixtureIx, JudgeIx, MethodIx, Pipeline, PointIx, ProbeIx, Runs, VariantIx,
+    AnswererIx, FixtureIx, JudgeIx, LoadedFixture, MethodIx, Pipeline, PointIx, ProbeIx, VariantIx,
 };
 use crate::action::{BuiltInStrategy, CellCoordinate, Repetition};
 use crate::compress::Strategy;
@@ -124,146 +122,24 @@ impl MatrixCounts {
 /// The cells that a pipeline selects.
 ///
 /// # Panics
-/// Methods panic at cells and indices of another matrix.
-#[derive(Clone, Debug)]
-pub struct Matrix {
-    pub(super) fixtures: Vec<FixtureAxis>,
-    pub(super) methods: Vec<MethodAxis>,
-    /// Whether an answerer gives the same answer each time, by its index.
-    pub(super) answerer_is_deterministic: Vec<bool>,
-    pub(super) judge_is_deterministic: Vec<bool>,
-    pub(super) runs: Runs,
-    /// The chains that this process runs; `None` is all.
-    pub(super) part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
-    /// Whether only planted sessions are run.
-    pub(super) is_planted_alone: bool,
-}
+/// Methods panic at cells and indices of another pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'p>(pub &'p Pipeline);
 
-#[derive(Clone, Debug)]
-pub(super) struct FixtureAxis {
-    /// The selected probes at each point.
-    probes: Vec<Vec<ProbeIx>>,
-    /// The number of probes at all earlier points, parallel to `probes`.
-    before: Vec<u64>,
-    total: u64,
-    /// The number of planted variants.
-    variants: usize,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct MethodAxis {
-    pub(super) method_answerers: Vec<AnswererIx>,
-    /// Whether planted sessions are compressed: a recorded context was made of the session as it was.
-    pub(super) takes_planted: bool,
-    /// The answerer that is asked about planted items: the first that answers from the context alone.
-    pub(super) planted_answerer: Option<AnswererIx>,
-    pub(super) keeps_state: bool,
-    /// Whether its output is the same each time.
-    pub(super) is_deterministic: bool,
-}
-
-impl FixtureAxis {
-    /// The selected probes at each point, and the number of planted variants.
-    pub(super) fn new(probes: Vec<Vec<ProbeIx>>, variants: usize) -> FixtureAxis {
-        let mut total = 0;
-        let mut before = Vec::with_capacity(probes.len());
-        for at in &probes {
-            before.push(total);
-            total += at.len() as u64;
-        }
-        FixtureAxis {
-            probes,
-            before,
-            total,
-            variants,
-        }
-    }
-
-    /// The points at which a method must compress, in order: those with a probe, and all earlier ones if the method
-    /// keeps state. If nothing is answered, all points.
-    fn needed(&self, keeps_state: bool, without_answers: bool) -> impl Iterator<Item = PointIx> {
-        let last = self
-            .probes
-            .iter()
-            .rposition(|at| without_answers || !at.is_empty());
-        let until = last.map_or(0, |last| last + 1);
-        let points = (0..until).filter(move |at| {
-            keeps_state
-                || without_answers
-                || self
-                    .probes
-                    .get(*at)
-                    .is_some_and(|probes| !probes.is_empty())
-        });
-        points.map(PointIx)
-    }
-}
-
-impl Matrix {
-    /// The matrix of what `pipeline` selects.
-    pub fn new(pipeline: &Pipeline) -> Matrix {
-        let fixtures = pipeline.fixtures.iter();
-        let methods =
-            pipeline
-                .methods
-                .iter()
-                .zip(&pipeline.method_answerers)
-                .map(|(method, answerers)| MethodAxis {
-                    method_answerers: answerers.clone(),
-                    takes_planted: !matches!(
-                        method.strategy,
-                        Strategy::Rule(BuiltInStrategy::Recorded)
-                    ),
-                    planted_answerer: answerers
-                        .iter()
-                        .find(|ix| pipeline.answerer(**ix).recovery.is_none())
-                        .copied(),
-                    keeps_state: method.strategy.keeps_state(),
-                    is_deterministic: method.strategy.is_deterministic(),
-                });
-        Matrix {
-            fixtures: fixtures
-                .map(|f| FixtureAxis::new(f.selected.clone(), f.variants.len()))
-                .collect(),
-            methods: methods.collect(),
-            answerer_is_deterministic: pipeline
-                .answerers
-                .iter()
-                .map(|a| !a.model.is_asked())
-                .collect(),
-            judge_is_deterministic: pipeline
-                .judges
-                .iter()
-                .map(|j| !j.model.is_asked())
-                .collect(),
-            runs: pipeline.settings.runs,
-            part: pipeline.part.clone(),
-            is_planted_alone: (pipeline.planted.as_ref()).is_some_and(|planted| planted.is_all),
-        }
-    }
-
+impl<'p> Matrix<'p> {
     /// Whether there is no answerer: then there are only contexts.
-    pub fn is_without_answers(&self) -> bool {
-        self.answerer_is_deterministic.is_empty()
-    }
-
-    fn includes(&self, fixture: FixtureIx, method: MethodIx) -> bool {
-        self.part
-            .as_ref()
-            .is_none_or(|part| part.contains(&(fixture, method)))
-    }
-
-    pub fn runs(&self) -> Runs {
-        self.runs
+    pub fn is_without_answers(self) -> bool {
+        self.0.answerers.is_empty()
     }
 
     /// All chains that this process runs, in order: for each fixture, the recorded session, then each planted
     /// variant. A variant takes part in the first run only: more variants tell more than repetitions of one.
-    pub fn chains(&self) -> impl Iterator<Item = Chain> {
-        self.fixtures
+    pub fn chains(self) -> impl Iterator<Item = Chain> {
+        self.0
+            .fixtures
             .iter()
             .enumerate()
-            .flat_map(move |(fixture, axis)| {
+            .flat_map(move |(fixture, loaded)| {
                 let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
                 let recorded = recorded.flat_map(move |method| {
                     (1..=self.recorded_runs()).map(move |run| Chain {
@@ -273,9 +149,9 @@ impl Matrix {
                         variant: None,
                     })
                 });
-                let planted = (0..axis.variants).flat_map(move |at| {
+                let planted = (0..loaded.variants.len()).flat_map(move |at| {
                     let methods = self.methods_on(fixture);
-                    let methods = methods.filter(|method| self.methods[method.0].takes_planted);
+                    let methods = methods.filter(move |method| self.takes_planted(*method));
                     methods.map(move |method| Chain {
                         fixture,
                         method,
@@ -288,39 +164,68 @@ impl Matrix {
     }
 
     /// How often each recorded session is compressed.
-    fn recorded_runs(&self) -> u32 {
-        if self.is_planted_alone {
-            0
-        } else {
-            self.runs.compress
+    fn recorded_runs(self) -> u32 {
+        match &self.0.planted {
+            Some(planted) if planted.is_all => 0,
+            _ => self.0.settings.runs.compress,
         }
     }
 
-    fn methods_on(&self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
-        (0..self.methods.len())
+    /// Whether a method compresses planted sessions: a recorded context was made of the session as it was.
+    fn takes_planted(self, method: MethodIx) -> bool {
+        let strategy = &self.0.method(method).strategy;
+        !matches!(strategy, Strategy::Rule(BuiltInStrategy::Recorded))
+    }
+
+    /// The answerer that is asked about planted items: the first that answers from the context alone.
+    fn planted_answerer(self, method: MethodIx) -> Option<AnswererIx> {
+        let mut answerers = self.0.method_answerers[method.0].iter();
+        answerers
+            .find(|ix| self.0.answerer(**ix).recovery.is_none())
+            .copied()
+    }
+
+    fn methods_on(self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
+        let part = self.0.part.as_ref();
+        (0..self.0.methods.len())
             .map(MethodIx)
-            .filter(move |method| self.includes(fixture, *method))
+            .filter(move |method| part.is_none_or(|part| part.contains(&(fixture, *method))))
     }
 
     /// The compressions of a chain, in the order in which they must be done.
-    pub fn compressions(&self, chain: Chain) -> impl Iterator<Item = CompressCell> {
-        let keeps_state = self.keeps_state(chain.method);
+    pub fn compressions(self, chain: Chain) -> impl Iterator<Item = CompressCell> {
         let takes_all = self.is_without_answers() || chain.variant.is_some();
-        let points = self.fixtures[chain.fixture.0].needed(keeps_state, takes_all);
+        let points = self.needed_points(chain.fixture, chain.method, takes_all);
         points.map(move |point| CompressCell { chain, point })
     }
 
+    /// The points at which a method must compress, in order: those with a probe, and all earlier ones if the method
+    /// keeps state; or all points.
+    fn needed_points(
+        self,
+        fixture: FixtureIx,
+        method: MethodIx,
+        takes_all: bool,
+    ) -> impl Iterator<Item = PointIx> {
+        let selected = &self.0.fixture(fixture).selected;
+        let is_asked = move |at: usize| takes_all || !selected[at].is_empty();
+        let until = (0..selected.len()).rev().find(|at| is_asked(*at));
+        let keeps_state = self.keeps_state(method);
+        (0..until.map_or(0, |last| last + 1))
+            .filter(move |at| keeps_state || is_asked(*at))
+            .map(PointIx)
+    }
+
     /// The answers to give from a context, in order.
-    pub fn answers(&self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
+    pub fn answers(self, compress: CompressCell) -> impl Iterator<Item = AnswerCell> {
         let is_planted = compress.chain.variant.is_some();
-        let method_answerers = self.method_answerers(compress.chain.method);
-        let probes = self
-            .probes(compress.chain.fixture, compress.point)
-            .iter()
-            .filter(move |_| !is_planted);
+        let CompressCell { chain, point } = compress;
+        let method_answerers = &self.0.method_answerers[chain.method.0];
+        let probes = self.0.fixture(chain.fixture).selected[point.0].iter();
+        let probes = probes.filter(move |_| !is_planted);
         let recorded = probes.flat_map(move |&probe| {
             method_answerers.iter().flat_map(move |&answerer| {
-                (1..=self.runs.answer).map(move |answer_n| AnswerCell {
+                (1..=self.0.settings.runs.answer).map(move |answer_n| AnswerCell {
                     compress,
                     probe,
                     answerer,
@@ -328,7 +233,7 @@ impl Matrix {
                 })
             })
         });
-        let asked = self.methods[compress.chain.method.0].planted_answerer;
+        let asked = self.planted_answerer(chain.method);
         let planted = asked.into_iter().filter(move |_| is_planted);
         let planted = planted.flat_map(move |answerer| {
             [PLANTED_NEXT, PLANTED_STATE].map(|probe| AnswerCell {
@@ -342,11 +247,11 @@ impl Matrix {
     }
 
     /// The judgements of an answer, in order; none of a reply about planted items.
-    pub fn judgements(&self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
+    pub fn judgements(self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
         let is_planted = answer.compress.chain.variant.is_some();
-        let judges = (0..self.judge_is_deterministic.len()).filter(move |_| !is_planted);
+        let judges = (0..self.0.judges.len()).filter(move |_| !is_planted);
         judges.flat_map(move |judge| {
-            (1..=self.runs.judge).map(move |judge_n| JudgeCell {
+            (1..=self.0.settings.runs.judge).map(move |judge_n| JudgeCell {
                 answer,
                 judge: JudgeIx(judge),
                 judge_n,
@@ -355,48 +260,33 @@ impl Matrix {
     }
 
     /// All cells of the judge stage, that is all rows, in order.
-    pub fn cells(&self) -> impl Iterator<Item = JudgeCell> {
+    pub fn cells(self) -> impl Iterator<Item = JudgeCell> {
         self.chains()
-            .flat_map(|chain| self.compressions(chain))
-            .flat_map(|cell| self.answers(cell))
-            .flat_map(|cell| self.judgements(cell))
-    }
-
-    /// The selected probes at a point.
-    pub fn probes(&self, fixture: FixtureIx, point: PointIx) -> &[ProbeIx] {
-        &self.fixtures[fixture.0].probes[point.0]
-    }
-
-    /// The answerers that read the contexts of a method.
-    pub fn method_answerers(&self, method: MethodIx) -> &[AnswererIx] {
-        &self.methods[method.0].method_answerers
+            .flat_map(move |chain| self.compressions(chain))
+            .flat_map(move |cell| self.answers(cell))
+            .flat_map(move |cell| self.judgements(cell))
     }
 
     /// Whether a point needs the output of the point before.
-    pub fn keeps_state(&self, method: MethodIx) -> bool {
-        self.methods[method.0].keeps_state
+    pub fn keeps_state(self, method: MethodIx) -> bool {
+        self.0.method(method).strategy.keeps_state()
     }
 
     /// Cells of each stage, without walking them.
-    pub fn counts(&self) -> MatrixCounts {
+    pub fn counts(self) -> MatrixCounts {
         let mut counts = MatrixCounts::default();
         let runs = u64::from(self.recorded_runs());
         let mut planted = 0;
-        for (fixture, axis) in self.fixtures.iter().enumerate() {
-            for method in self
-                .methods_on(FixtureIx(fixture))
-                .map(|method| &self.methods[method.0])
-            {
-                counts.compress += runs
-                    * axis
-                        .needed(method.keeps_state, self.is_without_answers())
-                        .count() as u64;
-                if method.takes_planted {
-                    let contexts = (axis.variants * axis.probes.len()) as u64;
+        for (at, fixture) in self.0.fixtures.iter().enumerate() {
+            for method in self.methods_on(FixtureIx(at)) {
+                let points = self.needed_points(FixtureIx(at), method, self.is_without_answers());
+                counts.compress += runs * points.count() as u64;
+                if self.takes_planted(method) {
+                    let contexts = (fixture.variants.len() * fixture.points.len()) as u64;
                     counts.compress += contexts;
-                    planted += contexts * 2 * u64::from(method.planted_answerer.is_some());
+                    planted += contexts * 2 * u64::from(self.planted_answerer(method).is_some());
                 }
-                counts.answer += runs * axis.total * self.answers_per_probe(method);
+                counts.answer += runs * probes_of(fixture) * self.answers_per_probe(method);
             }
         }
         counts.judge = counts.answer * self.judgements_per_answer();
@@ -405,7 +295,7 @@ impl Matrix {
     }
 
     /// How many rows depend on a context.
-    pub fn downstream_judgements(&self, compress: CompressCell) -> u64 {
+    pub fn downstream_judgements(self, compress: CompressCell) -> u64 {
         let answers = self.answers(compress);
         answers
             .map(|answer| self.judgements(answer).count() as u64)
@@ -413,72 +303,62 @@ impl Matrix {
     }
 
     /// The position of a row among all rows of the whole matrix, from 0.
-    pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
+    pub fn ordinal(self, cell: &JudgeCell) -> u64 {
         let AnswerCell {
             compress: CompressCell { chain, point },
             probe,
             answerer,
             answer_n,
         } = cell.answer;
-        let runs = u64::from(self.runs.compress);
-        let per_probe: u64 = self
-            .methods
-            .iter()
-            .map(|m| runs * self.answers_per_probe(m))
-            .sum();
-        let fixtures = self
-            .fixtures
-            .iter()
-            .take(chain.fixture.0)
-            .map(|axis| axis.total * per_probe)
-            .sum::<u64>();
-        let (axis, method) = (
-            &self.fixtures[chain.fixture.0],
-            &self.methods[chain.method.0],
-        );
-        let methods: u64 = self
-            .methods
-            .iter()
-            .take(chain.method.0)
-            .map(|m| runs * self.answers_per_probe(m))
-            .sum();
-        let method_per_probe = self.answers_per_probe(method);
-        let probes_before = axis.before[point.0] + position(&axis.probes[point.0], &probe);
-        let answerer_at = position(&method.method_answerers, &answerer);
+        let runs = u64::from(self.0.settings.runs.compress);
+        let per_run = |methods: std::ops::Range<usize>| -> u64 {
+            methods
+                .map(|method| self.answers_per_probe(MethodIx(method)))
+                .sum()
+        };
+        let earlier = self.0.fixtures.iter().take(chain.fixture.0);
+        let fixtures =
+            earlier.map(probes_of).sum::<u64>() * runs * per_run(0..self.0.methods.len());
+        let fixture = self.0.fixture(chain.fixture);
+        let methods = runs * per_run(0..chain.method.0);
+        let per_probe = self.answers_per_probe(chain.method);
+        let (before, at) = fixture.selected.split_at(point.0);
+        let before: usize = before.iter().map(Vec::len).sum();
+        let probes_before = before as u64 + position(&at[0], &probe);
+        let answerer_at = position(&self.0.method_answerers[chain.method.0], &answerer);
         let answers = fixtures
-            + axis.total * (methods + method_per_probe * from_zero(chain.run))
-            + probes_before * method_per_probe
-            + answerer_at * u64::from(self.runs.answer)
+            + probes_of(fixture) * (methods + per_probe * from_zero(chain.run))
+            + probes_before * per_probe
+            + answerer_at * u64::from(self.0.settings.runs.answer)
             + from_zero(answer_n);
         answers * self.judgements_per_answer()
-            + cell.judge.0 as u64 * u64::from(self.runs.judge)
+            + cell.judge.0 as u64 * u64::from(self.0.settings.runs.judge)
             + from_zero(cell.judge_n)
     }
 
-    fn answers_per_probe(&self, method: &MethodAxis) -> u64 {
-        method.method_answerers.len() as u64 * u64::from(self.runs.answer)
+    fn answers_per_probe(self, method: MethodIx) -> u64 {
+        let answerers = self.0.method_answerers[method.0].len();
+        answerers as u64 * u64::from(self.0.settings.runs.answer)
     }
 
-    fn judgements_per_answer(&self) -> u64 {
-        self.judge_is_deterministic.len() as u64 * u64::from(self.runs.judge)
+    fn judgements_per_answer(self) -> u64 {
+        self.0.judges.len() as u64 * u64::from(self.0.settings.runs.judge)
     }
 
     /// The repetition of a compression: none where one execution serves all runs.
-    pub fn compress_repetition(&self, cell: &CompressCell) -> Repetition {
-        let is_deterministic = self.methods[cell.chain.method.0].is_deterministic;
-        if is_deterministic {
-            Repetition::NONE
-        } else {
-            Repetition {
-                compress: Some(cell.chain.run),
-                ..Repetition::NONE
-            }
+    pub fn compress_repetition(self, cell: &CompressCell) -> Repetition {
+        if self.0.method(cell.chain.method).strategy.is_deterministic() {
+            return Repetition::NONE;
+        }
+        Repetition {
+            compress: Some(cell.chain.run),
+            ..Repetition::NONE
         }
     }
 
     /// The repetition of an answer. Each run gets its own, also from a compression that serves all runs.
-    pub fn answer_repetition(&self, cell: &AnswerCell) -> Repetition {
-        if self.answerer_is_deterministic[cell.answerer.0] {
+    pub fn answer_repetition(self, cell: &AnswerCell) -> Repetition {
+        if !self.0.answerer(cell.answerer).model.is_asked() {
             return Repetition::NONE;
         }
         Repetition {
@@ -489,8 +369,8 @@ impl Matrix {
     }
 
     /// The repetition of a judgement. Each answer cell gets its own, also where the answers are the same.
-    pub fn judge_repetition(&self, cell: &JudgeCell) -> Repetition {
-        if self.judge_is_deterministic[cell.judge.0] {
+    pub fn judge_repetition(self, cell: &JudgeCell) -> Repetition {
+        if !self.0.judge(cell.judge).model.is_asked() {
             return Repetition::NONE;
         }
         let answer = &cell.answer;
@@ -500,6 +380,11 @@ impl Matrix {
             judge: Some(cell.judge_n),
         }
     }
+}
+
+/// The number of selected probes at all points.
+fn probes_of(fixture: &LoadedFixture) -> u64 {
+    fixture.selected.iter().map(|at| at.len() as u64).sum()
 }
 
 fn position<T: PartialEq>(items: &[T], item: &T) -> u64 {

@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::difference::{Change, FindText, Reason, StaleCause, difference};
 use super::estimate::{CostEstimate, Estimator, TooLong};
 use super::frontier::Frontier;
-use super::prepare::{Action, PrepareError, Preparer};
+use super::prepare::{Action, PrepareError};
 use super::recovery::cached_outcome;
 use super::sources::source_texts;
 use super::status::reason;
 use super::task::TaskOutcome;
 use crate::action::{ActionKey, CellCoordinate, Digest, StageName};
 use crate::entries::{EntryLookup, Refresh};
-use crate::pipeline::MatrixCounts;
+use crate::pipeline::{Matrix, MatrixCounts, Pipeline};
 use models::Prices;
 use store::cache::{Lookup, Record};
 
@@ -95,14 +95,14 @@ pub struct Assumptions<'a> {
 
 /// Walks the matrix over what `lookup` has, without doing anything.
 pub fn forecast<L: Lookup>(
-    preparer: Preparer<'_>,
+    pipeline: &Pipeline,
     lookup: &L,
     assumptions: Assumptions<'_>,
 ) -> Result<Forecast, PrepareError> {
-    let estimator = Estimator::new(preparer.pipeline(), lookup, assumptions.prices);
+    let estimator = Estimator::new(pipeline, lookup, assumptions.prices);
     let forecast = Forecast::default();
     let mut walk = ForecastWalk {
-        preparer,
+        pipeline,
         lookup,
         assumptions,
         forecast,
@@ -131,7 +131,7 @@ fn add_to(groups: &mut ReasonGroups, stage: StageName, method: Option<String>, r
 }
 
 struct ForecastWalk<'w, L> {
-    preparer: Preparer<'w>,
+    pipeline: &'w Pipeline,
     lookup: &'w L,
     assumptions: Assumptions<'w>,
     forecast: Forecast,
@@ -147,16 +147,16 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn count_cells(&mut self) {
-        let counts = self.preparer.matrix().counts();
+        let counts = Matrix(self.pipeline).counts();
         self.stage(StageName::Compress).cells = counts.compress;
         self.stage(StageName::Answer).cells = counts.answer;
         self.stage(StageName::Judge).cells = counts.judge;
     }
 
     fn walk(&mut self) -> Result<(), PrepareError> {
-        let mut frontier = Frontier::new(&self.preparer);
+        let mut frontier = Frontier::new(self.pipeline);
         while let Some(task) = frontier.next_ready() {
-            let action = self.preparer.prepare(&task)?;
+            let action = Action::prepare(self.pipeline, &task)?;
             let outcome = self.count(&action);
             let blocked = frontier.resolve(&task, outcome);
             self.block(&action, blocked);
@@ -170,7 +170,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let is_new = self.seen.insert(action.key);
         let refresh = self.assumptions.refresh;
-        let cached = cached_outcome(self.lookup, &self.preparer, action, refresh);
+        let cached = cached_outcome(self.lookup, self.pipeline, action, refresh);
         if is_new {
             let now = cached.as_ref().map(|(_, record)| record.key);
             self.count_since_baseline(action, now.unwrap_or(action.key));
@@ -201,7 +201,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn count_stale(&mut self, action: &Action) {
-        let (pipeline, stage) = (self.preparer.pipeline(), action.task.stage());
+        let (pipeline, stage) = (self.pipeline, action.task.stage());
         let place = action.task.place(pipeline);
         let method = place.cell().map(|cell| cell.method.to_string());
         let counts = self.stage(stage);
@@ -219,7 +219,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     /// Counts what has changed since the action that the baseline has at this place; `now` is the key of the output, or of
     /// the action that has none yet.
     fn count_since_baseline(&mut self, action: &Action, now: ActionKey) {
-        let pipeline = self.preparer.pipeline();
+        let pipeline = self.pipeline;
         let Some(baseline) = self.assumptions.explained.filter(|known| !known.is_empty()) else {
             return;
         };
@@ -267,7 +267,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn finish(mut self) -> Forecast {
-        let current: HashMap<Digest, &str> = source_texts(self.preparer.pipeline())
+        let current: HashMap<Digest, &str> = source_texts(self.pipeline)
             .map(|source| (source.digest, source.text))
             .collect();
         let text = |digest: &Digest| {

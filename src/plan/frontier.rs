@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use super::prepare::Preparer;
 use super::side_tasks::selftests;
 use super::task::{
     AnswerTask, CompressTask, JudgeTask, Resolved, ResolvedContext, Task, TaskOutcome,
@@ -28,7 +27,6 @@ const FEW_TASKS: usize = 128;
 #[derive(Debug)]
 pub struct Frontier<'p> {
     pipeline: &'p Pipeline,
-    matrix: &'p Matrix,
     chains: Vec<Chain>,
     opened: usize,
     texts: Option<Rc<FixtureTexts>>,
@@ -38,21 +36,19 @@ pub struct Frontier<'p> {
 
 impl<'p> Frontier<'p> {
     /// A walk that has not begun: over the self-tests, then over the matrix.
-    pub fn new(preparer: &Preparer<'p>) -> Frontier<'p> {
-        let cases = selftests(preparer.pipeline()).collect();
+    pub fn new(pipeline: &'p Pipeline) -> Frontier<'p> {
+        let cases = selftests(pipeline).collect();
         Frontier {
-            chains: preparer.matrix().chains().collect(),
-            ..Frontier::from_tasks(preparer, cases)
+            chains: Matrix(pipeline).chains().collect(),
+            ..Frontier::from_tasks(pipeline, cases)
         }
     }
 
     /// A walk over these tasks only.
-    pub fn from_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
-        let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
+    pub fn from_tasks(pipeline: &'p Pipeline, mut ready: Vec<Task>) -> Frontier<'p> {
         ready.reverse();
         Frontier {
             pipeline,
-            matrix,
             chains: Vec::new(),
             opened: 0,
             texts: None,
@@ -127,7 +123,7 @@ impl<'p> Frontier<'p> {
                 self.texts.insert(Rc::new(texts)).clone()
             }
         };
-        if let Some(cell) = self.matrix.compressions(chain).next() {
+        if let Some(cell) = Matrix(self.pipeline).compressions(chain).next() {
             self.ready.push(Task::Compress(CompressTask {
                 cell,
                 before: None,
@@ -198,7 +194,7 @@ impl<'p> Frontier<'p> {
                 MatrixCounts::default()
             }
             TaskOutcome::Unresolved | TaskOutcome::Searched(_) => {
-                if !self.matrix.keeps_state(task.cell.chain.method) {
+                if !Matrix(self.pipeline).keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
                 self.downstream(task.cell)
@@ -225,7 +221,7 @@ impl<'p> Frontier<'p> {
     /// Records the context that a compression made, and makes ready what depends on it.
     pub fn resolve_context(&mut self, task: &CompressTask, context: Rc<ResolvedContext>) {
         self.push_answers(&context);
-        let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
+        let keeps_state = Matrix(self.pipeline).keeps_state(task.cell.chain.method);
         self.push_next(task, keeps_state.then_some(context));
     }
 
@@ -244,7 +240,7 @@ impl<'p> Frontier<'p> {
     /// their prefix.
     fn push_answers(&mut self, context: &Rc<ResolvedContext>) {
         let exchange = Rc::new(Exchange::default());
-        let cells: Vec<AnswerCell> = self.matrix.answers(context.cell).collect();
+        let cells: Vec<AnswerCell> = Matrix(self.pipeline).answers(context.cell).collect();
         let tasks = cells.iter().map(|cell| AnswerTask {
             cell: *cell,
             context: context.clone(),
@@ -264,7 +260,7 @@ impl<'p> Frontier<'p> {
     }
 
     fn resolve_answer(&mut self, task: &AnswerTask, outcome: TaskOutcome) -> MatrixCounts {
-        let judgements = self.matrix.judgements(task.cell);
+        let judgements = Matrix(self.pipeline).judgements(task.cell);
         let resolved = match outcome {
             TaskOutcome::Resolved(resolved) => resolved,
             TaskOutcome::Searched(exchange) => {
@@ -302,7 +298,7 @@ impl<'p> Frontier<'p> {
 
     /// The compression after this one in its chain.
     fn after(&self, cell: CompressCell) -> Option<CompressCell> {
-        self.matrix
+        Matrix(self.pipeline)
             .compressions(cell.chain)
             .find(|next| next.point > cell.point)
     }
@@ -310,9 +306,8 @@ impl<'p> Frontier<'p> {
     /// What depends on a compression: its answers, and for a method with state the points after it.
     fn downstream(&self, cell: CompressCell) -> MatrixCounts {
         let mut counts = self.downstream_answers(cell);
-        if self.matrix.keeps_state(cell.chain.method) {
-            for later in self
-                .matrix
+        if Matrix(self.pipeline).keeps_state(cell.chain.method) {
+            for later in Matrix(self.pipeline)
                 .compressions(cell.chain)
                 .filter(|next| next.point > cell.point)
             {
@@ -326,10 +321,10 @@ impl<'p> Frontier<'p> {
     }
 
     fn downstream_answers(&self, cell: CompressCell) -> MatrixCounts {
-        let answers: Vec<AnswerCell> = self.matrix.answers(cell).collect();
+        let answers: Vec<AnswerCell> = Matrix(self.pipeline).answers(cell).collect();
         let judge = answers
             .iter()
-            .map(|answer| self.matrix.judgements(*answer).count() as u64)
+            .map(|answer| Matrix(self.pipeline).judgements(*answer).count() as u64)
             .sum();
         MatrixCounts {
             compress: 0,

@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::prepare::{PrepareError, Preparer};
+use super::prepare::{PrepareError, judge_question};
 use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::answer::{self, Answer, SearchRequest};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, ProgramUsage, Strategy};
 use crate::entries::{BodyFormat, EntryRecord};
 use crate::judge::{self, CriterionScore, JudgeQuestion, ReplyFault};
-use crate::pipeline::{CompressCell, FixtureIx, MethodIx, PLANTED_NEXT, PointIx, VariantIx};
+use crate::pipeline::{
+    CompressCell, FixtureIx, MethodIx, PLANTED_NEXT, Pipeline, PointIx, VariantIx,
+};
 use crate::planted;
 use crate::probe::{ProbeCandidate, read_candidates};
 use base::message::Message;
@@ -174,13 +176,13 @@ impl LoadedContext {
 /// The cache does not have it any more, or its body no longer reads.
 pub(super) fn read_entry<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &Task,
     key: ActionKey,
 ) -> Result<Output, OutputUnavailable> {
     let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
     Ok(read_output(
-        preparer,
+        pipeline,
         task,
         record.body_format(),
         &lookup.body(&record)?,
@@ -227,7 +229,7 @@ fn context_id(context: &ResolvedContext) -> ContextId {
 }
 
 pub struct OutputCache<'e, S> {
-    preparer: Preparer<'e>,
+    pipeline: &'e Pipeline,
     store: &'e S,
     contexts: RefCell<Recent<ContextId, Rc<LoadedContext>>>,
     answers: RefCell<Recent<ActionKey, Answer>>,
@@ -235,13 +237,13 @@ pub struct OutputCache<'e, S> {
 }
 
 impl<'e, S: Lookup> OutputCache<'e, S> {
-    pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
+    pub fn new(pipeline: &'e Pipeline, store: &'e S) -> OutputCache<'e, S> {
         let (contexts, answers) = (
             RefCell::new(Recent::new(CONTEXTS)),
             RefCell::new(Recent::new(ANSWERS)),
         );
         OutputCache {
-            preparer,
+            pipeline,
             store,
             contexts,
             answers,
@@ -320,7 +322,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
         Ok(read_output(
-            &self.preparer,
+            self.pipeline,
             task,
             record.body_format(),
             &self.body(record)?,
@@ -430,18 +432,18 @@ pub enum Unreadable {
 
 /// Reads the body that the action of a task produced.
 pub fn read_output(
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &Task,
     format: BodyFormat,
     body: &[u8],
 ) -> Result<Output, Unreadable> {
     match (format, task) {
         (BodyFormat::Reply(dialect), _) => {
-            let reply = models::read(dialect, operation(preparer, task), body, None)?;
-            read_reply(preparer, task, dialect, &reply)
+            let reply = models::read(dialect, operation(pipeline, task), body, None)?;
+            read_reply(pipeline, task, dialect, &reply)
         }
         (BodyFormat::Local, Task::Compress(task)) => {
-            read_context(preparer, task, CompressOutput::Bytes(body))
+            read_context(pipeline, task, CompressOutput::Bytes(body))
         }
         (BodyFormat::Local | BodyFormat::Unknown, _) => {
             Err(ReadFault::Malformed("no model's reply".to_owned()).into())
@@ -451,13 +453,13 @@ pub fn read_output(
 
 /// Reads a model's reply to a task.
 pub fn read_reply(
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &Task,
     dialect: Dialect,
     reply: &Completion,
 ) -> Result<Output, Unreadable> {
     match task {
-        Task::Answer(task) => read_answer(preparer, task, dialect, reply),
+        Task::Answer(task) => read_answer(pipeline, task, dialect, reply),
         _ if reply.truncated => Err(ReadFault::Truncated.into()),
         Task::Side(task) => match (&task.judged, task.stage) {
             (Some((_, question)), _) => read_grades(reply, question),
@@ -471,10 +473,14 @@ pub fn read_reply(
             (None, _) => Ok(Output::Answer(answer::read(&reply.text, false)?)),
         },
         Task::Selftest(task) => read_grades(reply, &task.question),
-        Task::Compress(task) => read_context(preparer, task, CompressOutput::Reply(reply)),
+        Task::Compress(task) => read_context(pipeline, task, CompressOutput::Reply(reply)),
         Task::Judge(task) => {
-            let question =
-                preparer.judge_question(&task.context.texts, &task.cell.answer, task.cell.judge)?;
+            let question = judge_question(
+                pipeline,
+                &task.context.texts,
+                &task.cell.answer,
+                task.cell.judge,
+            )?;
             read_grades(reply, &question)
         }
     }
@@ -487,7 +493,7 @@ fn read_grades(reply: &Completion, question: &JudgeQuestion) -> Result<Output, U
 
 /// Reads an answer, or what a step towards one asks for.
 fn read_answer(
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &AnswerTask,
     dialect: Dialect,
     reply: &Completion,
@@ -502,7 +508,7 @@ fn read_answer(
             planted::grade_states(variant, &reply.text)?;
         }
     }
-    let Some(recovery) = task.recovery(preparer.pipeline()) else {
+    let Some(recovery) = task.recovery(pipeline) else {
         return Ok(Output::Answer(answer::read(&reply.text, reply.truncated)?));
     };
     if let Some(request) = answer::read_request(recovery, &task.exchange, dialect, reply)? {
@@ -517,14 +523,14 @@ fn read_answer(
     Ok(Output::Answer(answer::read(text, reply.truncated)?))
 }
 
-fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
+fn operation(pipeline: &Pipeline, task: &Task) -> Operation {
     match task {
-        Task::Compress(task) => match preparer.pipeline().method(task.cell.chain.method).strategy {
+        Task::Compress(task) => match pipeline.method(task.cell.chain.method).strategy {
             Strategy::Opaque { .. } => Operation::Compact,
             Strategy::ProviderCompaction { .. } => Operation::Summarize,
             _ => Operation::Generate,
         },
-        Task::Answer(task) if task.recovery(preparer.pipeline()).is_some() => Operation::UseTools,
+        Task::Answer(task) if task.recovery(pipeline).is_some() => Operation::UseTools,
         Task::Answer(_) | Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => Operation::Generate,
     }
 }
@@ -535,11 +541,11 @@ const NOT_COMPRESSED: &str = "the program compressed nothing: the context is the
 const NOT_WHOLE: &str = "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual";
 
 fn read_context(
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &CompressTask,
     output: CompressOutput<'_>,
 ) -> Result<Output, Unreadable> {
-    let method = preparer.pipeline().method(task.cell.chain.method);
+    let method = pipeline.method(task.cell.chain.method);
     let kept = task.texts.kept(method, task.cell.point);
     let mut compressed = compress::read(method, output, kept.as_deref())?;
     if matches!(output, CompressOutput::Reply(_)) && method.strategy.declares_tools() {

@@ -34,22 +34,28 @@ pub struct Action {
 }
 
 impl Action {
-    fn new(task: &Task, stage: Stage, repetition: Repetition, work: Work) -> Action {
-        let repetition = if matches!(work, Work::Compute(_)) {
-            Repetition::NONE
-        } else {
-            repetition
+    /// The action of a task.
+    pub fn prepare(pipeline: &Pipeline, task: &Task) -> Result<Action, PrepareError> {
+        let (stage, repetition, work) = match task {
+            Task::Side(task) => (task.stage.stage(), task.repetition, task.work.clone()),
+            Task::Selftest(task) => selftest(pipeline, task)?,
+            Task::Compress(task) => compress(pipeline, task)?,
+            Task::Answer(task) => answer(pipeline, task)?,
+            Task::Judge(task) => judge(pipeline, task)?,
         };
-        let key = InputsDocument::key_of(stage, repetition, &work);
-        Action {
+        let repetition = match work {
+            Work::Compute(_) => Repetition::NONE,
+            Work::Ask(_) | Work::Execute(_) => repetition,
+        };
+        Ok(Action {
             task: task.clone(),
             stage,
             repetition,
-            key,
-            attempts: 1,
+            key: InputsDocument::key_of(stage, repetition, &work),
+            attempts: attempts(pipeline, task),
             unusable: 0,
             work,
-        }
+        })
     }
 
     /// The request, if a model is asked.
@@ -84,157 +90,125 @@ pub enum PrepareError {
 /// What an action is made of besides its task.
 type Parts = (Stage, Repetition, Work);
 
-#[derive(Clone, Copy, Debug)]
-pub struct Preparer<'p> {
-    pipeline: &'p Pipeline,
-    matrix: &'p Matrix,
+/// Replies that may break the contract of the stage before an action fails.
+fn attempts(pipeline: &Pipeline, task: &Task) -> u32 {
+    match task {
+        Task::Side(task) if task.stage == StageName::Probes => pipeline.generator.attempts,
+        _ => task
+            .judge()
+            .map_or(1, |judge| pipeline.judge(judge).attempts),
+    }
 }
 
-impl<'p> Preparer<'p> {
-    pub fn new(pipeline: &'p Pipeline, matrix: &'p Matrix) -> Preparer<'p> {
-        Preparer { pipeline, matrix }
-    }
+/// A case has repetition 0, which no cell has, unless its judge answers the same each time.
+fn selftest(pipeline: &Pipeline, task: &SelftestTask) -> Result<Parts, PrepareError> {
+    let case = pipeline
+        .selftest
+        .case(&task.case)
+        .ok_or(PrepareError::Coordinate)?;
+    let context = case
+        .context
+        .clone()
+        .filter(|_| pipeline.settings.judge_context)
+        .map(Into::into);
+    let turns = task.question.with(case.answer.clone().into(), context)?;
+    let request = judge_request(pipeline.judge(task.judge), turns, &task.question);
+    Ok((
+        Stage::Judge,
+        Repetition {
+            judge: Some(0),
+            ..Repetition::NONE
+        },
+        Work::request(request),
+    ))
+}
 
-    pub fn pipeline(&self) -> &'p Pipeline {
-        self.pipeline
-    }
+fn compress(pipeline: &Pipeline, task: &CompressTask) -> Result<Parts, PrepareError> {
+    let method = pipeline.method(task.cell.chain.method);
+    let fixture = &task.texts.loaded().fixture;
+    let repetition = Matrix(pipeline).compress_repetition(&task.cell);
+    let kept = task.texts.kept(method, task.cell.point);
+    let span = kept.as_ref().map_or_else(
+        || task.texts.span(task.cell.point),
+        |kept| kept.span.clone(),
+    );
+    let is_recorded = matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Recorded));
+    let end = task.texts.end(task.cell.point);
+    let recorded = is_recorded.then(|| fixture.recorded_context(end)).flatten();
+    let input = CompressInput {
+        recorded: recorded.as_deref(),
+        system: fixture.system(),
+        tools: &task.texts.tools(),
+        offer: task.texts.tool_offer(),
+        run: repetition.compress,
+        kept: kept.as_deref(),
+        span: &span,
+        prefix: &task.texts.prefix(task.cell.point),
+        previous: task.before.as_ref().and_then(|before| before.state),
+        focus_topic: pipeline.settings.focus_topic.as_deref(),
+        fixture_model: &fixture.model,
+        context_length: fixture.context_length,
+        locale: pipeline.settings.locale,
+    };
+    let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
+    Ok((Stage::Compress, repetition, work))
+}
 
-    pub fn matrix(&self) -> &'p Matrix {
-        self.matrix
-    }
+fn answer(pipeline: &Pipeline, task: &AnswerTask) -> Result<Parts, PrepareError> {
+    let (cell, context) = (&task.cell, &task.context);
+    let (texts, point) = (&context.texts, cell.compress.point);
+    let tail = (pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(point));
+    let input = AnswerInput {
+        system: texts.loaded().fixture.system(),
+        locale: pipeline.settings.locale,
+        context: &context.reference,
+        tail: tail.as_ref(),
+        question: question_of(task)?,
+        exchange: &task.exchange,
+    };
+    let work = answer::prepare(pipeline.answerer(cell.answerer), &input)?;
+    Ok((
+        Stage::Answer,
+        Matrix(pipeline).answer_repetition(cell),
+        work,
+    ))
+}
 
-    /// The action of a task.
-    pub fn prepare(&self, task: &Task) -> Result<Action, PrepareError> {
-        let (stage, repetition, work) = match task {
-            Task::Side(task) => (task.stage.stage(), task.repetition, task.work.clone()),
-            Task::Selftest(task) => self.selftest(task)?,
-            Task::Compress(task) => self.compress(task)?,
-            Task::Answer(task) => self.answer(task)?,
-            Task::Judge(task) => self.judge(task)?,
-        };
-        Ok(Action {
-            attempts: self.attempts(task),
-            ..Action::new(task, stage, repetition, work)
-        })
-    }
+/// The judge sees the context with what searches returned.
+fn judge(pipeline: &Pipeline, task: &JudgeTask) -> Result<Parts, PrepareError> {
+    let (cell, context) = (&task.cell, &task.context);
+    let question = judge_question(pipeline, &context.texts, &cell.answer, cell.judge)?;
+    let shown = if pipeline.settings.judge_context {
+        context.reference.text()
+    } else {
+        None
+    };
+    let shown = shown.map(|text| answer::with_excerpts(text, &task.exchange.excerpts_text()));
+    let turns = question.with(InputValue::Output(task.answer.out), shown)?;
+    let request = judge_request(pipeline.judge(cell.judge), turns, &question);
+    Ok((
+        Stage::Judge,
+        Matrix(pipeline).judge_repetition(cell),
+        Work::request(request),
+    ))
+}
 
-    /// Replies that may break the contract of the stage before an action fails.
-    fn attempts(&self, task: &Task) -> u32 {
-        match task {
-            Task::Side(task) if task.stage == StageName::Probes => self.pipeline.generator.attempts,
-            _ => task
-                .judge()
-                .map_or(1, |judge| self.pipeline.judge(judge).attempts),
-        }
+/// The part of a judge's request that does not depend on the answer, made once per probe and judge.
+pub(super) fn judge_question(
+    pipeline: &Pipeline,
+    texts: &FixtureTexts,
+    cell: &AnswerCell,
+    judge: JudgeIx,
+) -> Result<Rc<JudgeQuestion>, PrepareError> {
+    if let Some(known) = texts.questions.borrow().get(&(cell.probe, judge)) {
+        return Ok(known.clone());
     }
-
-    /// A case has repetition 0, which no cell has, unless its judge answers the same each time.
-    fn selftest(&self, task: &SelftestTask) -> Result<Parts, PrepareError> {
-        let case = self
-            .pipeline
-            .selftest
-            .case(&task.case)
-            .ok_or(PrepareError::Coordinate)?;
-        let context = case
-            .context
-            .clone()
-            .filter(|_| self.pipeline.settings.judge_context)
-            .map(Into::into);
-        let turns = task.question.with(case.answer.clone().into(), context)?;
-        let request = judge_request(self.pipeline.judge(task.judge), turns, &task.question);
-        Ok((
-            Stage::Judge,
-            Repetition {
-                judge: Some(0),
-                ..Repetition::NONE
-            },
-            Work::request(request),
-        ))
-    }
-
-    fn compress(&self, task: &CompressTask) -> Result<Parts, PrepareError> {
-        let method = self.pipeline.method(task.cell.chain.method);
-        let fixture = &task.texts.loaded().fixture;
-        let repetition = self.matrix.compress_repetition(&task.cell);
-        let kept = task.texts.kept(method, task.cell.point);
-        let span = kept.as_ref().map_or_else(
-            || task.texts.span(task.cell.point),
-            |kept| kept.span.clone(),
-        );
-        let is_recorded = matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Recorded));
-        let end = task.texts.end(task.cell.point);
-        let recorded = is_recorded.then(|| fixture.recorded_context(end)).flatten();
-        let input = CompressInput {
-            recorded: recorded.as_deref(),
-            system: fixture.system(),
-            tools: &task.texts.tools(),
-            offer: task.texts.tool_offer(),
-            run: repetition.compress,
-            kept: kept.as_deref(),
-            span: &span,
-            prefix: &task.texts.prefix(task.cell.point),
-            previous: task.before.as_ref().and_then(|before| before.state),
-            focus_topic: self.pipeline.settings.focus_topic.as_deref(),
-            fixture_model: &fixture.model,
-            context_length: fixture.context_length,
-            locale: self.pipeline.settings.locale,
-        };
-        let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
-        Ok((Stage::Compress, repetition, work))
-    }
-
-    fn answer(&self, task: &AnswerTask) -> Result<Parts, PrepareError> {
-        let (cell, context) = (&task.cell, &task.context);
-        let (texts, point) = (&context.texts, cell.compress.point);
-        let tail = (self.pipeline.settings.tail == TailMode::Verbatim).then(|| texts.tail(point));
-        let input = AnswerInput {
-            system: texts.loaded().fixture.system(),
-            locale: self.pipeline.settings.locale,
-            context: &context.reference,
-            tail: tail.as_ref(),
-            question: question_of(task)?,
-            exchange: &task.exchange,
-        };
-        let work = answer::prepare(self.pipeline.answerer(cell.answerer), &input)?;
-        Ok((Stage::Answer, self.matrix.answer_repetition(cell), work))
-    }
-
-    /// The judge sees the context with what searches returned.
-    fn judge(&self, task: &JudgeTask) -> Result<Parts, PrepareError> {
-        let (cell, context) = (&task.cell, &task.context);
-        let question = self.judge_question(&context.texts, &cell.answer, cell.judge)?;
-        let shown = if self.pipeline.settings.judge_context {
-            context.reference.text()
-        } else {
-            None
-        };
-        let shown = shown.map(|text| answer::with_excerpts(text, &task.exchange.excerpts_text()));
-        let turns = question.with(InputValue::Output(task.answer.out), shown)?;
-        let request = judge_request(self.pipeline.judge(cell.judge), turns, &question);
-        Ok((
-            Stage::Judge,
-            self.matrix.judge_repetition(cell),
-            Work::request(request),
-        ))
-    }
-
-    /// The part of a judge's request that does not depend on the answer, made once per probe and judge.
-    pub fn judge_question(
-        &self,
-        texts: &FixtureTexts,
-        cell: &AnswerCell,
-        judge: JudgeIx,
-    ) -> Result<Rc<JudgeQuestion>, PrepareError> {
-        if let Some(known) = texts.questions.borrow().get(&(cell.probe, judge)) {
-            return Ok(known.clone());
-        }
-        let question = Rc::new(question_about(self.pipeline, probe_of(texts, cell)?, judge));
-        texts
-            .questions
-            .borrow_mut()
-            .insert((cell.probe, judge), question.clone());
-        Ok(question)
-    }
+    let question = Rc::new(question_about(pipeline, probe_of(texts, cell)?, judge));
+    texts
+        .questions
+        .borrow_mut()
+        .insert((cell.probe, judge), question.clone());
+    Ok(question)
 }
 
 /// What a judge is asked about the answers to a probe.

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use super::frontier::Frontier;
 use super::outputs::Output;
 use super::outputs::{OutputUnavailable, read_entry};
-use super::prepare::{Action, PrepareError, Preparer};
+use super::prepare::{Action, PrepareError};
 use super::status::look_up;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use crate::action::{ActionKey, Stage};
 use crate::answer::{Excerpt, Exchange, Recovery};
 use crate::entries::{EntryRecord, Refresh};
-use crate::pipeline::{Matrix, Pipeline};
+use crate::pipeline::Pipeline;
 use lexical::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::{Lookup, Record};
@@ -22,12 +22,12 @@ use store::cache::{Lookup, Record};
 /// be read is made again by a run.
 pub fn cached_outcome<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     action: &Action,
     refresh: &Refresh,
 ) -> Option<(TaskOutcome, Record)> {
-    let cached = look_up(lookup, preparer, action, refresh)?;
-    let outcome = follow(lookup, preparer, &action.task, cached.resolved, None);
+    let cached = look_up(lookup, pipeline, action, refresh)?;
+    let outcome = follow(lookup, pipeline, &action.task, cached.resolved, None);
     Some((outcome.ok()?, cached.record))
 }
 
@@ -38,7 +38,7 @@ pub fn cached_outcome<L: Lookup>(
 /// An output, or the context of the answer, that the cache does not have any more.
 pub fn follow<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &Task,
     resolved: Resolved,
     output: Option<&Output>,
@@ -46,14 +46,14 @@ pub fn follow<L: Lookup>(
     let Task::Answer(answer) = task else {
         return Ok(TaskOutcome::Resolved(resolved));
     };
-    let Some(recovery) = answer.recovery(preparer.pipeline()) else {
+    let Some(recovery) = answer.recovery(pipeline) else {
         return Ok(TaskOutcome::Resolved(resolved));
     };
     let read;
     let output = match output {
         Some(output) => output,
         None => {
-            read = read_entry(lookup, preparer, task, resolved.key)?;
+            read = read_entry(lookup, pipeline, task, resolved.key)?;
             &read
         }
     };
@@ -63,14 +63,14 @@ pub fn follow<L: Lookup>(
     let exchange = answer
         .exchange
         .after(resolved.key, resolved.cost, request.clone());
-    let exchange = search(lookup, preparer, answer, recovery, exchange)?;
+    let exchange = search(lookup, pipeline, answer, recovery, exchange)?;
     Ok(TaskOutcome::Searched(Rc::new(exchange)))
 }
 
 /// Makes all searches that are pending.
 fn search<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &AnswerTask,
     recovery: &Recovery,
     mut exchange: Exchange,
@@ -79,7 +79,7 @@ fn search<L: Lookup>(
     if exchange.pending().is_none() {
         return Ok(exchange);
     }
-    let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)?
+    let Output::Context(compressed) = read_entry(lookup, pipeline, &context.task(), context.key)?
     else {
         return Ok(exchange);
     };
@@ -145,15 +145,13 @@ pub fn reachable<L: Lookup>(
     pipeline: &Pipeline,
     lookup: &L,
 ) -> Result<ReachableEntries, PrepareError> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     let mut reachable = ReachableEntries::default();
     let refresh = Refresh::default();
-    let mut frontier = Frontier::new(&preparer);
+    let mut frontier = Frontier::new(pipeline);
     while let Some(task) = frontier.next_ready() {
-        let action = preparer.prepare(&task)?;
+        let action = Action::prepare(pipeline, &task)?;
         let is_new = reachable.keys.insert(action.key);
-        let outcome = match cached_outcome(lookup, &preparer, &action, &refresh) {
+        let outcome = match cached_outcome(lookup, pipeline, &action, &refresh) {
             Some((outcome, record)) => {
                 // A reply that is reused under a higher limit has a key of its own.
                 reachable.keys.insert(record.key);

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use super::outputs::Output;
 use super::outputs::read_entry;
-use super::prepare::{Action, PrepareError, Preparer, judge_request, question_about};
+use super::prepare::{Action, PrepareError, judge_request, question_about};
 use super::task::{SelftestTask, SideTask, Task};
 use super::texts::FixtureTexts;
 use crate::action::{Digest, ModelRequest, Place, Repetition, StageName, Work};
 use crate::answer::{self, AnswerInput, Exchange};
 use crate::compress::ContextRef;
 use crate::judge::{Case, CriterionScore, JudgeQuestion};
-use crate::pipeline::{Generator, JudgeIx, Matrix, Pipeline, PointIx};
+use crate::pipeline::{Generator, JudgeIx, Pipeline, PointIx};
 use crate::probe::{Probe, generation_work, probes_per_point};
 use store::cache::Lookup;
 
@@ -112,20 +112,16 @@ fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
 
 /// The actions of the self-tests, as far as their prompts render.
 pub fn selftest_actions(pipeline: &Pipeline) -> Vec<Action> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     selftests(pipeline)
-        .filter_map(|task| preparer.prepare(&task).ok())
+        .filter_map(|task| Action::prepare(pipeline, &task).ok())
         .collect()
 }
 
 /// The grades of the self-tests that `lookup` has and that can be read, in the order of judges and cases.
 pub fn selftest_grades(pipeline: &Pipeline, lookup: &impl Lookup) -> Vec<Vec<CriterionScore>> {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
     let grades = selftests(pipeline).filter_map(|task| {
-        let key = preparer.prepare(&task).ok()?.key;
-        match read_entry(lookup, &preparer, &task, key) {
+        let key = Action::prepare(pipeline, &task).ok()?.key;
+        match read_entry(lookup, pipeline, &task, key) {
             Ok(Output::Grades(grades)) => Some(grades),
             _ => None,
         }

@@ -9,7 +9,7 @@ use store::cache::{EntryStatus, Lookup, Record};
 
 use super::difference::{Reason, StaleCause, difference};
 use super::outputs::{Output, PARSER_VERSION, read_output};
-use super::prepare::{Action, Preparer};
+use super::prepare::Action;
 use super::task::{Resolved, Task};
 
 /// An output that is in the cache.
@@ -24,7 +24,7 @@ pub struct CachedOutput {
 /// Looks for the output of an action; `None` if it must be executed, and [`reason`] finds out why.
 pub fn look_up<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     action: &Action,
     refresh: &Refresh,
 ) -> Option<CachedOutput> {
@@ -32,15 +32,15 @@ pub fn look_up<L: Lookup>(
     let own = lookup
         .find(&action.key)
         .filter(|record| !record.is_failed());
-    let record = own.or_else(|| under_lower_limit(lookup, preparer, action));
+    let record = own.or_else(|| under_lower_limit(lookup, pipeline, action));
     let record = record.filter(|record| !refresh.replaces(record))?;
-    read_record(lookup, preparer, &action.task, record)
+    read_record(lookup, pipeline, &action.task, record)
 }
 
 /// The output by its record. A body that was not parsed, or was parsed by other rules, is read.
 fn read_record<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     task: &Task,
     record: Record,
 ) -> Option<CachedOutput> {
@@ -56,7 +56,7 @@ fn read_record<L: Lookup>(
         } => return None,
         EntryStatus::Unparsed | EntryStatus::Output { .. } | EntryStatus::Malformed { .. } => {
             let body = lookup.body(&record).ok()?;
-            let output = read_output(preparer, task, record.body_format(), &body).ok()?;
+            let output = read_output(pipeline, task, record.body_format(), &body).ok()?;
             (output.digest(), Some(Box::new(output)))
         }
     };
@@ -77,11 +77,11 @@ fn read_record<L: Lookup>(
 /// ended by itself: a higher limit would not have changed it. The record keeps its key.
 fn under_lower_limit<L: Lookup>(
     lookup: &L,
-    preparer: &Preparer<'_>,
+    pipeline: &Pipeline,
     action: &Action,
 ) -> Option<Record> {
     let request = action.request()?;
-    let place = action.task.place(preparer.pipeline());
+    let place = action.task.place(pipeline);
     let key = lookup.latest(&place.digest(action.stage, action.repetition))?;
     let record = lookup.find_usable(&key)?;
     let BodyFormat::Reply(dialect) = record.body_format() else {

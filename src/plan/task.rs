@@ -176,17 +176,17 @@ impl Task {
     }
 
     /// How many requests of a run begin with the same text as its own, itself included.
-    pub fn prefix_uses(&self, pipeline: &Pipeline, matrix: &Matrix) -> u32 {
+    pub fn prefix_uses(&self, pipeline: &Pipeline) -> u32 {
         let uses = match self {
             // The transcript: once for questions, once for each probe that is made again.
             Task::Side(task) if task.stage == StageName::Probes => 2,
             // Each case of a self-test has its own context.
             Task::Side(_) | Task::Selftest(_) | Task::Compress(_) => 1,
-            Task::Answer(task) => matrix
+            Task::Answer(task) => Matrix(pipeline)
                 .answers(task.cell.compress)
                 .filter(|other| other.answerer == task.cell.answerer)
                 .count(),
-            Task::Judge(task) => task.requests_of_its_rubric(pipeline, matrix).count(),
+            Task::Judge(task) => task.requests_of_its_rubric(pipeline).count(),
         };
         u32::try_from(uses).unwrap_or(u32::MAX)
     }
@@ -262,16 +262,12 @@ impl JudgeTask {
     }
 
     /// The judgements whose requests begin with the same text as this one's.
-    fn requests_of_its_rubric(
-        &self,
-        pipeline: &Pipeline,
-        matrix: &Matrix,
-    ) -> impl Iterator<Item = JudgeCell> {
+    fn requests_of_its_rubric(&self, pipeline: &Pipeline) -> impl Iterator<Item = JudgeCell> {
         let (judge, kind) = self.shared_rubric(pipeline);
-        let answers = matrix.answers(self.cell.answer.compress);
+        let answers = Matrix(pipeline).answers(self.cell.answer.compress);
         let alike = answers.filter(move |answer| self.graded_as(answer.probe, pipeline) == kind);
         alike
-            .flat_map(move |answer| matrix.judgements(answer))
+            .flat_map(move |answer| Matrix(pipeline).judgements(answer))
             .filter(move |cell| cell.judge == judge)
     }
 

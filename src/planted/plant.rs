@@ -427,7 +427,7 @@ pub(super) fn digits(pattern: &str, random: &mut Random) -> String {
 }
 
 /// A session with items in it, and what is asked about them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Variant {
     /// From 1.
     pub number: u32,

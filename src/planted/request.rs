@@ -15,7 +15,7 @@ const FIRST: usize = 11;
 const DECOYS: usize = 4;
 
 /// A request with what its numbers mean.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// The text that takes the place of a probe's question.
     pub question: String,

@@ -23,9 +23,10 @@ use crate::action::{
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, Refresh};
+use crate::pipeline::Pipeline;
 use crate::plan::{
     self, Action, Blame, FailedAction, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
-    Preparer, Resolved, Task, Unreadable,
+    Resolved, Task, Unreadable,
 };
 use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
@@ -40,7 +41,7 @@ use store::remote::SharedCache;
 
 /// Executes actions. All that are under way share one.
 pub struct Executor<'e> {
-    pub preparer: Preparer<'e>,
+    pub pipeline: &'e Pipeline,
     /// Where outputs are stored.
     pub store: &'e Store,
     pub outputs: &'e OutputCache<'e, Store>,
@@ -71,7 +72,7 @@ impl Executor<'_> {
             attempts: 1,
             request_id: None,
             place: self.place(action),
-            inputs: action.inputs(self.preparer.pipeline()),
+            inputs: action.inputs(self.pipeline),
             imported: None,
             lane: Lane::Live,
         }
@@ -92,7 +93,7 @@ impl Executor<'_> {
 
     /// The place by which the cache finds the latest action.
     pub(super) fn place(&self, action: &Action) -> Place {
-        action.task.place(self.preparer.pipeline())
+        action.task.place(self.pipeline)
     }
 
     /// An action that has no output.
@@ -102,7 +103,7 @@ impl Executor<'_> {
         blame: Blame,
         message: impl Into<String>,
     ) -> FailedAction {
-        let place = action.task.place(self.preparer.pipeline());
+        let place = action.task.place(self.pipeline);
         FailedAction {
             blame,
             ..FailedAction::new(place, action.task.stage(), Some(action.key), message)
@@ -151,19 +152,19 @@ impl Executor<'_> {
         format: BodyFormat,
         bytes: &[u8],
     ) -> Result<Output, Unreadable> {
-        plan::read_output(&self.preparer, &action.task, format, bytes)
+        plan::read_output(self.pipeline, &action.task, format, bytes)
     }
 
     /// The output of a task, if it is in the cache and can be read.
     pub(super) fn cached_output(&self, task: &Task) -> Option<Output> {
-        let key = self.preparer.prepare(task).ok()?.key;
+        let key = Action::prepare(self.pipeline, task).ok()?.key;
         let record = self.store.find_usable(&key)?;
         self.outputs.read_record(task, &record).ok()
     }
 
     /// Whether the cache has an output of an action, which a refresh ignores.
     pub(super) fn has_output(&self, action: &Action) -> bool {
-        plan::look_up(self.store, &self.preparer, action, &Refresh::default()).is_some()
+        plan::look_up(self.store, self.pipeline, action, &Refresh::default()).is_some()
     }
 
     /// Verifies that the output of a cached action can be read when it is needed, without reading it, and notes that it
@@ -241,7 +242,7 @@ impl Executor<'_> {
 
     /// The program that an action starts.
     fn command(&self, action: &Action) -> Option<&CommandSpec> {
-        let pipeline = self.preparer.pipeline();
+        let pipeline = self.pipeline;
         match &action.task.method(pipeline)?.strategy {
             Strategy::Command(spec) => Some(spec),
             _ => None,
@@ -407,7 +408,7 @@ impl Executor<'_> {
                         .await);
                 }
             };
-            match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
+            match plan::read_reply(self.pipeline, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
                     return Ok(self.note_answer(action, &model, reply, stored.take(), output));
                 }
@@ -463,7 +464,7 @@ impl Executor<'_> {
     ) -> bool {
         let read = models::read(reply.dialect, operation, &reply.body, Some(input));
         read.is_ok_and(|read| {
-            plan::read_reply(&self.preparer, &action.task, reply.dialect, &read).is_ok()
+            plan::read_reply(self.pipeline, &action.task, reply.dialect, &read).is_ok()
         })
     }
 
@@ -530,7 +531,7 @@ impl Executor<'_> {
         model: &ModelRef,
         input: Tokens,
     ) -> Result<(), ExecutionError> {
-        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        let provider = self.pipeline.providers.get(&model.provider);
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
                 let message = format!(
@@ -552,7 +553,7 @@ impl Executor<'_> {
 
     /// The tokens that the reply to a call takes at most.
     fn longest_reply(&self, model: &ModelRef, call: &Call) -> Tokens {
-        let provider = self.preparer.pipeline().providers.get(&model.provider);
+        let provider = self.pipeline.providers.get(&model.provider);
         let dialect = provider.map_or(Dialect::OpenaiChat, |provider| provider.dialect);
         longest_reply(dialect, &model.model, call.settings.max_output_tokens)
     }
@@ -588,9 +589,7 @@ impl Executor<'_> {
             };
             turns.push(turn);
         }
-        let prefix_uses = action
-            .task
-            .prefix_uses(self.preparer.pipeline(), self.preparer.matrix());
+        let prefix_uses = action.task.prefix_uses(self.pipeline);
         let instructions = request
             .instructions
             .as_ref()

@@ -240,7 +240,7 @@ fn theirs(
 ) -> Result<ExecutedOutput, ExecutionError> {
     let cached = plan::look_up(
         executor.store,
-        &executor.preparer,
+        executor.pipeline,
         action,
         &Refresh::default(),
     );
@@ -272,7 +272,7 @@ pub(super) fn read_failure(
 ) -> Option<FailedAction> {
     let failure: FailedAction = serde_json::from_slice(content).ok()?;
     Some(FailedAction {
-        place: action.task.place(executor.preparer.pipeline()),
+        place: action.task.place(executor.pipeline),
         stage: action.task.stage(),
         key: Some(action.key),
         ..failure

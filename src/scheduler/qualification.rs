@@ -87,7 +87,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         executor: &'r Executor<'e>,
         options: &SchedulerOptions,
     ) -> JudgeQualification<'r, 'e> {
-        let pipeline = executor.preparer.pipeline();
+        let pipeline = executor.pipeline;
         let selftest = Rc::new(
             pipeline
                 .selftest
@@ -250,10 +250,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// The outcome of a case with these grades.
     pub(super) fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
-        CaseOutcome::Graded(judge::grade(
-            &self.executor.preparer.pipeline().rubric,
-            grades,
-        ))
+        CaseOutcome::Graded(judge::grade(&self.executor.pipeline.rubric, grades))
     }
 
     /// Notes the outcome of a case. With the last one of its judge, reports the verdict and returns the cells that waited

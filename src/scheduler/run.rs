@@ -20,7 +20,7 @@ use super::options::{
 };
 use super::tasks::{BegunTask, Tasks};
 use crate::action::{StageName, Work};
-use crate::pipeline::MatrixCounts;
+use crate::pipeline::{Matrix, MatrixCounts};
 use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
 use store::remote::{Found, SharedCache};
 
@@ -39,7 +39,7 @@ pub async fn run(
     stop: watch::Receiver<StopRequest>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
-    let frontier = Frontier::new(&executor.preparer);
+    let frontier = Frontier::new(executor.pipeline);
     let frontier = if options.without_cells {
         frontier.without_cells()
     } else {
@@ -81,7 +81,7 @@ pub async fn run_tasks(
         without_cells: true,
         ..options.clone()
     };
-    let frontier = Frontier::from_tasks(&executor.preparer, tasks.to_vec());
+    let frontier = Frontier::from_tasks(executor.pipeline, tasks.to_vec());
     EventLoop::new(executor, &options, frontier, listener)
         .drive(stop)
         .await?;
@@ -270,7 +270,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         }
         let Executor {
-            preparer,
+            pipeline,
             store,
             prices,
             ..
@@ -283,7 +283,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             explained: None,
         };
         // Where a prompt does not render there is no estimate; its cells fail by name.
-        let found = forecast(preparer, store, assumptions).ok();
+        let found = forecast(pipeline, store, assumptions).ok();
         let estimate = found.map(|found| found.estimate);
         self.stats.outcome.forecast = estimate;
         Ok(estimate
@@ -418,7 +418,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.tasks.fail_waiting(&mut self.stats)?;
-        let all = self.executor.preparer.matrix().counts();
+        let all = Matrix(self.executor.pipeline).counts();
         self.stats.finish(
             |outcome| self.batches.report(outcome),
             if self.options.without_cells {

@@ -12,7 +12,7 @@ use super::options::{ExecutedOutput, RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::entries::Refresh;
-use crate::pipeline::{AnswerCell, JudgeCell};
+use crate::pipeline::{AnswerCell, JudgeCell, Matrix};
 use crate::plan::{
     self, Action, CachedOutput, FailedAction, Frontier, Output, OutputUnavailable, PrepareError,
     Resolved, SelftestTask, Task, TaskOutcome, follow,
@@ -66,7 +66,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         task: Task,
         stats: &mut RunStats<'_>,
     ) -> Result<BegunTask, RunError> {
-        let action = match self.executor.preparer.prepare(&task) {
+        let action = match Action::prepare(self.executor.pipeline, &task) {
             Ok(action) => action,
             Err(error) => {
                 self.fail_unprepared(&task, &error, stats)?;
@@ -89,7 +89,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         };
         match plan::look_up(
             self.executor.store,
-            &self.executor.preparer,
+            self.executor.pipeline,
             &action,
             refresh,
         ) {
@@ -143,7 +143,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         error: &PrepareError,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let pipeline = self.executor.preparer.pipeline();
+        let pipeline = self.executor.pipeline;
         let path = plan::prompt_of(pipeline, task).and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
             return self.judges.cannot_ask(case.judge, error, path, stats);
@@ -381,7 +381,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let message = "this cell was left waiting for what never came: a fault of compeval";
         let hint = "run again; if it stays, please report it";
         for task in self.judges.drain().into_iter().chain(self.shared.drain()) {
-            let place = task.place(self.executor.preparer.pipeline());
+            let place = task.place(self.executor.pipeline);
             let failure = FailedAction::new(place, task.stage(), None, message);
             stats.emit(&RunEvent::Failed(&FailedAction {
                 hint: Some(hint.to_owned()),
@@ -425,7 +425,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
         let outcome = match follow(
             self.executor.store,
-            &self.executor.preparer,
+            self.executor.pipeline,
             task,
             resolved,
             output.as_ref(),
@@ -476,7 +476,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     }
 
     fn failure(&self, task: &Task, key: ActionKey, message: String, hint: &str) -> FailedAction {
-        let place = task.place(self.executor.preparer.pipeline());
+        let place = task.place(self.executor.pipeline);
         let failure = FailedAction::new(place, task.stage(), Some(key), message);
         FailedAction {
             hint: Some(hint.to_owned()),
@@ -498,7 +498,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             Task::Judge(task) => self.is_one_judgement(&task.cell),
         };
         if is_one_place {
-            let place = task.place(self.executor.preparer.pipeline());
+            let place = task.place(self.executor.pipeline);
             self.executor
                 .store
                 .note_latest(&place.digest(stage, repetition), key);
@@ -508,16 +508,16 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// Whether no other run has another action in the place of an answer. An answer by rules has no run number, so it
     /// shares its place with those of the other runs, whose contexts may differ.
     fn is_one_answer(&self, cell: &AnswerCell) -> bool {
-        let matrix = self.executor.preparer.matrix();
-        matrix.answer_repetition(cell) != Repetition::NONE
-            || matrix.compress_repetition(&cell.compress) == Repetition::NONE
+        let pipeline = self.executor.pipeline;
+        Matrix(pipeline).answer_repetition(cell) != Repetition::NONE
+            || Matrix(pipeline).compress_repetition(&cell.compress) == Repetition::NONE
     }
 
     /// The same for a judgement: one by rules has no run number either, and the answers of the other runs may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
-        let matrix = self.executor.preparer.matrix();
-        let is_one_above = matrix.answer_repetition(&cell.answer) == Repetition::NONE
+        let pipeline = self.executor.pipeline;
+        let is_one_above = Matrix(pipeline).answer_repetition(&cell.answer) == Repetition::NONE
             && self.is_one_answer(&cell.answer);
-        matrix.judge_repetition(cell) != Repetition::NONE || is_one_above
+        Matrix(pipeline).judge_repetition(cell) != Repetition::NONE || is_one_above
     }
 }

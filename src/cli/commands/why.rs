@@ -16,10 +16,10 @@ use crate::cli::format::with_fields;
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta, Refresh};
-use crate::pipeline::{Matrix, Pipeline, ProjectPaths};
+use crate::pipeline::{Pipeline, ProjectPaths};
 use crate::plan::{
-    Action, FailedAction, FindText, Frontier, PrepareError, Preparer, Reason, StaleCause,
-    TaskOutcome, cached_outcome, difference, reason,
+    Action, FailedAction, FindText, Frontier, PrepareError, Reason, StaleCause, TaskOutcome,
+    cached_outcome, difference, reason,
 };
 use crate::report::styled;
 use crate::results::{Manifest, Row};
@@ -377,9 +377,7 @@ fn walk(
     pipeline: &Pipeline,
     cell: &CellCoordinate,
 ) -> (HashMap<ChainPlace, CurrentAction>, Option<PrepareError>) {
-    let matrix = Matrix::new(pipeline);
-    let preparer = Preparer::new(pipeline, &matrix);
-    let mut frontier = Frontier::new(&preparer);
+    let mut frontier = Frontier::new(pipeline);
     let (mut found, mut fault, refresh) = (HashMap::new(), None, Refresh::default());
     while let Some(task) = frontier.next_ready() {
         let place = task.place(pipeline);
@@ -387,7 +385,7 @@ fn walk(
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
         };
-        let action = match preparer.prepare(&task) {
+        let action = match Action::prepare(pipeline, &task) {
             Ok(action) => action,
             Err(error) => {
                 fault.get_or_insert(error);
@@ -395,7 +393,7 @@ fn walk(
                 continue;
             }
         };
-        let output = cached_outcome(snapshot, &preparer, &action, &refresh);
+        let output = cached_outcome(snapshot, pipeline, &action, &refresh);
         let cached = output.as_ref().map(|(_, record)| record.key);
         let outcome = output.map_or(TaskOutcome::Unresolved, |(outcome, _)| outcome);
         frontier.resolve(&task, outcome);

@@ -14,9 +14,9 @@ use crate::judge::{self, CriterionScore};
 use crate::measure::{
     ContextFacts, FactOutcome, Headings, Measured, ProbeMeasure, compression_ratio, share,
 };
-use crate::pipeline::{FixtureIx, MethodIx};
+use crate::pipeline::{FixtureIx, MethodIx, Pipeline};
 use crate::plan::{
-    FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer,
+    Action, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable,
     Resolved, ResolvedContext, Task, probe_of, prompt_of,
 };
 use crate::probe::Probe;
@@ -31,7 +31,7 @@ use store::cache::{Lookup, Store};
 
 /// Makes rows. It keeps what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
-    pub(super) preparer: Preparer<'e>,
+    pub(super) pipeline: &'e Pipeline,
     pub(super) outputs: &'e OutputCache<'e, Store>,
     pub(super) store: &'e Store,
     /// The fixture that was used last comes first.
@@ -73,12 +73,12 @@ const FIXTURES_IN_MEMORY: usize = 8;
 
 impl<'e> RowBuilder<'e> {
     pub(super) fn new(
-        preparer: Preparer<'e>,
+        pipeline: &'e Pipeline,
         outputs: &'e OutputCache<'e, Store>,
         store: &'e Store,
     ) -> RowBuilder<'e> {
         RowBuilder {
-            preparer,
+            pipeline,
             outputs,
             store,
             fixtures: RefCell::default(),
@@ -107,7 +107,7 @@ impl<'e> RowBuilder<'e> {
         resolved: &Resolved,
         measures: &Measures,
     ) -> Result<Row, OutputUnavailable> {
-        let pipeline = self.preparer.pipeline();
+        let pipeline = self.pipeline;
         let place = task.cell.place(pipeline);
         let grades = self.grades(task, resolved)?;
         let context = self.outputs.context(&task.context)?;
@@ -203,7 +203,7 @@ impl<'e> RowBuilder<'e> {
     ) -> Result<CellMeasures<'t>, OutputUnavailable> {
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
-        let tail = self.preparer.pipeline().settings.tail;
+        let tail = self.pipeline.settings.tail;
         let measure = measures.probe(texts, point, task.cell.answer.probe, probe, tail);
         let present = context.folded().map(|folded| measure.presence(folded));
         let mut measured = measure.measure(
@@ -232,8 +232,7 @@ impl<'e> RowBuilder<'e> {
     /// Notes for each fact whether a search returned it, if the answerer could search.
     fn mark_found(&self, task: &JudgeTask, measure: &ProbeMeasure, facts: &mut [FactOutcome]) {
         if self
-            .preparer
-            .pipeline()
+            .pipeline
             .answerer(task.cell.answer.answerer)
             .recovery
             .is_none()
@@ -258,8 +257,7 @@ impl<'e> RowBuilder<'e> {
         present: Option<&[bool]>,
     ) -> Option<OpenBook> {
         let recovery = self
-            .preparer
-            .pipeline()
+            .pipeline
             .answerer(task.cell.answer.answerer)
             .recovery
             .as_ref()?;
@@ -296,7 +294,7 @@ impl<'e> RowBuilder<'e> {
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<String, OutputUnavailable> {
-        let place = context.cell.place(self.preparer.pipeline());
+        let place = context.cell.place(self.pipeline);
         let measures = self.measures(&context.texts);
         let row = self.context_row(context, &place, &measures)?;
         Ok(serde_json::to_string(&row)?)
@@ -311,11 +309,7 @@ impl<'e> RowBuilder<'e> {
         let (texts, point) = (&context.texts, context.cell.point);
         let loaded = self.outputs.context(context)?;
         let tokens = self.readable_tokens(context, &loaded);
-        let strategy = &self
-            .preparer
-            .pipeline()
-            .method(context.cell.chain.method)
-            .strategy;
+        let strategy = &self.pipeline.method(context.cell.chain.method).strategy;
         let asks = strategy.model().is_some() && !strategy.is_deterministic();
         let reported = loaded
             .compressed
@@ -359,7 +353,7 @@ impl<'e> RowBuilder<'e> {
         loaded: &LoadedContext,
     ) -> Option<f64> {
         let (texts, point) = (&*context.texts, context.cell.point);
-        let (folded, tail) = (loaded.folded()?, self.preparer.pipeline().settings.tail);
+        let (folded, tail) = (loaded.folded()?, self.pipeline.settings.tail);
         let probes = texts.loaded().selected.get(point.0)?.iter();
         stats::mean_of(probes.filter_map(|ix| {
             let probe = texts.loaded().probe(*ix)?;
@@ -385,7 +379,7 @@ impl<'e> RowBuilder<'e> {
         &self,
         context: &Rc<ResolvedContext>,
     ) -> Result<Vec<PlantedRow>, OutputUnavailable> {
-        let place = context.cell.place(self.preparer.pipeline());
+        let place = context.cell.place(self.pipeline);
         let Some(variant) = context.variant() else {
             return Ok(Vec::new());
         };
@@ -451,7 +445,7 @@ impl<'e> RowBuilder<'e> {
         let Context::Readable { messages: after } = &loaded.compressed.context else {
             return None;
         };
-        let method = self.preparer.pipeline().method(context.cell.chain.method);
+        let method = self.pipeline.method(context.cell.chain.method);
         let is_end = [BuiltInStrategy::Full, BuiltInStrategy::None]
             .iter()
             .any(|end| end.name() == method.strategy.name());
@@ -482,7 +476,7 @@ impl<'e> RowBuilder<'e> {
     fn prompt(&self, context: &ResolvedContext) -> Rc<PromptWords> {
         let mut prompts = self.prompts.borrow_mut();
         let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
-            let prompt = prompt_of(self.preparer.pipeline(), &context.task());
+            let prompt = prompt_of(self.pipeline, &context.task());
             Rc::new(
                 prompt
                     .map(|prompt| PromptWords::from_text(prompt.text))
@@ -512,7 +506,10 @@ impl<'e> RowBuilder<'e> {
     /// reported no number.
     fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
         let prompt = self.store.find(&task.answer.key)?.usage.input?;
-        let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else {
+        let Work::Ask(request) = Action::prepare(self.pipeline, &task.answer_task())
+            .ok()?
+            .work
+        else {
             return None;
         };
         let others = request.turns.iter().map(|turn| match turn {

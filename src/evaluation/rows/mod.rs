@@ -19,7 +19,7 @@ use self::builder::RowBuilder;
 use super::event::Listening;
 use crate::action::{ActionKey, CellCoordinate, Digest, DigestBuilder, Place, StageName, memo_key};
 use crate::compress::ContextRef;
-use crate::pipeline::{CompressCell, PLANTED_NEXT, Pipeline};
+use crate::pipeline::{CompressCell, Matrix, PLANTED_NEXT, Pipeline};
 use crate::plan::{
     AnswerTask, CostEstimate, FailedAction, JudgeTask, OutputUnavailable, PARSER_VERSION, Resolved,
     ResolvedContext, prompt_of,
@@ -89,7 +89,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         remote: Option<String>,
     ) -> RowMaker<'r, 'l> {
         RowMaker {
-            builder: RowBuilder::new(executor.preparer, executor.outputs, executor.store),
+            builder: RowBuilder::new(executor.pipeline, executor.outputs, executor.store),
             open: BTreeMap::new(),
             warned: HashSet::new(),
             recorder,
@@ -126,7 +126,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 self.warn(context.key, warnings.unwrap_or_default());
             }
             Err(error) => {
-                let place = context.cell.place(self.builder.preparer.pipeline());
+                let place = context.cell.place(self.builder.pipeline);
                 self.fail(place, StageName::Compress, context.key, &error);
             }
         }
@@ -152,7 +152,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     }
 
     fn add_judged(&mut self, task: &JudgeTask, resolved: &Resolved) -> Result<(), FileError> {
-        let place = self.builder.preparer.matrix().ordinal(&task.cell);
+        let place = Matrix(self.builder.pipeline).ordinal(&task.cell);
         let cell = task.context.cell;
         match self.open.get_mut(&cell) {
             Some(open) => {
@@ -166,7 +166,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     /// Completes a context if its cells are all judged. Its rows are recalled, or made and stored so that a later run can
     /// recall them.
     fn complete(&mut self, cell: CompressCell) -> Result<(), FileError> {
-        let due = self.builder.preparer.matrix().downstream_judgements(cell);
+        let due = Matrix(self.builder.pipeline).downstream_judgements(cell);
         let judged = self.open.get(&cell).map(|open| open.cells.len() as u64);
         if judged != Some(due) {
             return Ok(());
@@ -228,7 +228,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = context.cell.place(self.builder.preparer.pipeline());
+                let place = context.cell.place(self.builder.pipeline);
                 self.fail(place, StageName::Compress, context.key, &error);
                 Ok(None)
             }
@@ -248,7 +248,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = task.cell.place(self.builder.preparer.pipeline());
+                let place = task.cell.place(self.builder.pipeline);
                 self.fail(place, StageName::Judge, resolved.key, &error);
                 Ok(None)
             }
@@ -310,7 +310,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
     fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
-        let pipeline = self.builder.preparer.pipeline();
+        let pipeline = self.builder.pipeline;
         let (loaded, made) = (
             context.texts.loaded(),
             self.builder.store.find(&context.key)?,
@@ -358,7 +358,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         task: &JudgeTask,
         resolved: &Resolved,
     ) -> Option<()> {
-        let (pipeline, cell) = (self.builder.preparer.pipeline(), &task.cell);
+        let (pipeline, cell) = (self.builder.pipeline, &task.cell);
         let answerer = pipeline.answerer(cell.answer.answerer);
         key.field("probe", (cell.answer.probe.0 as u64).to_le_bytes());
         key.field("answerer", answerer.name.0.as_bytes())

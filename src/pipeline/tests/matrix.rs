@@ -1,13 +1,22 @@
 //! The matrix: what is counted is what is walked, in the order that is promised.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{Project, STAGES};
-use crate::action::Repetition;
-use crate::pipeline::matrix::{FixtureAxis, MethodAxis};
-use crate::pipeline::{AnswererIx, Matrix, ProbeIx, Runs};
+use crate::action::{BuiltInStrategy, Digest, Repetition};
+use crate::compress::{Method, Strategy as Compression};
+use crate::pipeline::{AnswererIx, LoadedFixture, Matrix, Pipeline, PlantedDesign, ProbeIx, Runs};
 
-fn matrices() -> impl Strategy<Value = Matrix> {
+/// A project whose answerer is a model that is asked.
+fn project() -> Pipeline {
+    let text = STAGES.replacen("model = \"lexical\"", "model = \"ollama/m\"", 1);
+    Project::new(&text).opened().pipeline
+}
+
+fn matrices() -> impl Strategy<Value = Pipeline> {
+    let project = project();
     let fixture = proptest::collection::vec(0_usize..4, 1..4);
     let method = (
         proptest::collection::btree_set(0_usize..3, 1..3),
@@ -22,31 +31,58 @@ fn matrices() -> impl Strategy<Value = Matrix> {
         1_usize..3,
         (1_u32..4, 1_u32..3, 1_u32..3),
     )
-        .prop_map(|(fixtures, methods, judges, runs)| {
-            let fixture =
-                |(at, counts): (usize, Vec<usize>)| FixtureAxis::new(numbered(counts), at % 3);
-            Matrix {
-                fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
-                methods: methods
-                    .into_iter()
-                    .map(|(answerers, keeps_state, is_deterministic)| MethodAxis {
-                        planted_answerer: answerers.first().copied().map(AnswererIx),
-                        takes_planted: !keeps_state || is_deterministic,
-                        method_answerers: answerers.into_iter().map(AnswererIx).collect(),
-                        keeps_state,
-                        is_deterministic,
-                    })
-                    .collect(),
-                answerer_is_deterministic: vec![false, true, false],
-                judge_is_deterministic: vec![false; judges],
-                runs: Runs {
-                    compress: runs.0,
-                    answer: runs.1,
-                    judge: runs.2,
+        .prop_map(move |(fixtures, methods, judges, runs)| {
+            let (asked, rules) = (&project.answerers[0].model, &project.judges[0].model);
+            let mut answerers = vec![project.answerers[0].clone(); 3];
+            answerers[1].model = rules.clone();
+            let fixture = |(at, counts): (usize, Vec<usize>)| LoadedFixture {
+                points: (1..=counts.len()).collect(),
+                selected: numbered(counts),
+                variants: vec![Arc::default(); at % 3],
+                ..project.fixtures[0].clone()
+            };
+            let method = |keeps_state, is_deterministic| Method {
+                strategy: match (keeps_state, is_deterministic) {
+                    (true, true) => Compression::Opaque {
+                        model: rules.clone(),
+                    },
+                    (true, false) => Compression::Opaque {
+                        model: asked.clone(),
+                    },
+                    (false, true) => Compression::Rule(BuiltInStrategy::Full),
+                    (false, false) => Compression::Rule(BuiltInStrategy::Recorded),
                 },
-                part: None,
-                is_planted_alone: runs.0 == 3,
+                ..project.methods[0].clone()
+            };
+            let (compress, answer, judge) = runs;
+            let runs = Runs {
+                compress,
+                answer,
+                judge,
+            };
+            let planted = PlantedDesign {
+                path: None,
+                digest: Digest::hash(""),
+                variants: 2,
+                is_all: compress == 3,
+                is_tested: true,
+            };
+            let mut pipeline = Pipeline {
+                methods: Vec::new(),
+                method_answerers: Vec::new(),
+                fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
+                answerers,
+                judges: vec![project.judges[0].clone(); judges],
+                planted: Some(planted),
+                ..project.clone()
+            };
+            pipeline.settings.runs = runs;
+            for (answerers, keeps_state, is_deterministic) in methods {
+                pipeline.methods.push(method(keeps_state, is_deterministic));
+                let answerers = answerers.into_iter().map(AnswererIx).collect();
+                pipeline.method_answerers.push(answerers);
             }
+            pipeline
         })
 }
 
@@ -61,7 +97,8 @@ fn numbered(counts: Vec<usize>) -> Vec<Vec<ProbeIx>> {
 
 proptest! {
     #[test]
-    fn counts_equal_the_walk(matrix in matrices()) {
+    fn counts_equal_the_walk(pipeline in matrices()) {
+        let matrix = Matrix(&pipeline);
         let compressions: Vec<_> = matrix.chains().flat_map(|chain| matrix.compressions(chain)).collect();
         let answers: Vec<_> = compressions.iter().flat_map(|cell| matrix.answers(*cell)).collect();
         let rows: Vec<_> = matrix.cells().collect();
@@ -73,30 +110,31 @@ proptest! {
     }
 
     #[test]
-    fn the_ordinal_of_a_row_is_its_place_in_the_walk(matrix in matrices()) {
+    fn the_ordinal_of_a_row_is_its_place_in_the_walk(pipeline in matrices()) {
+        let matrix = Matrix(&pipeline);
         for (place, cell) in matrix.cells().enumerate() {
             prop_assert_eq!(matrix.ordinal(&cell), place as u64);
         }
     }
 
     #[test]
-    fn a_chain_ends_at_a_point_with_probes_and_state_skips_no_point(matrix in matrices()) {
+    fn a_chain_ends_at_a_point_with_probes_and_state_skips_no_point(pipeline in matrices()) {
+        let matrix = Matrix(&pipeline);
         for chain in matrix.chains().filter(|chain| chain.variant.is_none()) {
             let points: Vec<usize> = matrix.compressions(chain).map(|cell| cell.point.0).collect();
             if matrix.keeps_state(chain.method) {
                 prop_assert_eq!(&points, &(0..points.len()).collect::<Vec<_>>());
             }
             let last = points.last().map(|last| crate::pipeline::PointIx(*last));
-            prop_assert!(last.is_none_or(|last| !matrix.probes(chain.fixture, last).is_empty()));
+            prop_assert!(last.is_none_or(|last| !pipeline.fixture(chain.fixture).selected[last.0].is_empty()));
         }
     }
 }
 
 #[test]
 fn deterministic_work_is_shared_and_the_rest_has_its_path() {
-    let text = STAGES.replacen("model = \"lexical\"", "model = \"ollama/m\"", 1);
-    let pipeline = Project::new(&text).opened().pipeline;
-    let matrix = Matrix::new(&pipeline);
+    let pipeline = project();
+    let matrix = Matrix(&pipeline);
     let row = matrix.cells().last().expect("a row");
     assert_eq!(
         matrix.compress_repetition(&row.answer.compress),
@@ -114,7 +152,7 @@ fn deterministic_work_is_shared_and_the_rest_has_its_path() {
 #[test]
 fn coordinates_are_names_for_people() {
     let pipeline = Project::new(STAGES).opened().pipeline;
-    let matrix = Matrix::new(&pipeline);
+    let matrix = Matrix(&pipeline);
     let row = matrix.cells().next().expect("a row");
     let name = row.place(&pipeline);
     assert_eq!(

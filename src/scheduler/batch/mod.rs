@@ -358,7 +358,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let mut ended = Vec::new();
-        let providers = &self.executor.preparer.pipeline().providers;
+        let providers = &self.executor.pipeline.providers;
         let Some(spec) = providers.get(&model.provider).cloned() else {
             // The live request names what is wrong.
             ended.extend(group.into_iter().map(|action| self.begin_live(action)));

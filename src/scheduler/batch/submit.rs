@@ -36,7 +36,7 @@ pub(super) async fn upload(
     built: &[BuiltRequest],
 ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
     let (newest, created) = (client.newest().await?, now_ms());
-    let pipeline = executor.preparer.pipeline();
+    let pipeline = executor.pipeline;
     let asked = built.first().and_then(|first| first.action.request());
     let (operation, lane) = asked.map_or((Operation::Generate, Lane::Batch), |request| {
         (request.operation, request.lane)

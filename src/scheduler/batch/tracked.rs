@@ -142,7 +142,7 @@ pub(super) fn read_reply(
     let fault = match models::read(dialect, request.operation, body, None) {
         Ok(reply) if reply.truncated && !takes_truncated(action) => ReadFault::Truncated,
         Ok(reply) => {
-            let read = plan::read_reply(&executor.preparer, &action.task, dialect, &reply);
+            let read = plan::read_reply(executor.pipeline, &action.task, dialect, &reply);
             return read.map_err(|fault| UnusableReply {
                 failure: Box::new(executor.unreadable(action, &fault, fault.to_string())),
                 is_asked_again: action.attempts > 1,

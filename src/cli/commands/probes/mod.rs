@@ -210,7 +210,7 @@ struct Generation<'w, 'e, 'l> {
 impl Generation<'_, '_, '_> {
     /// One draft for each fixture: proposals of all points, then each probe without a context.
     async fn draft_banks(self, generator: &Generator) -> Result<Vec<BankDraft>, EvaluationError> {
-        let pipeline: &Pipeline = self.executor.preparer.pipeline();
+        let pipeline: &Pipeline = self.executor.pipeline;
         let mut tasks = Vec::new();
         for (index, loaded) in pipeline.fixtures.iter().enumerate() {
             let texts = FixtureTexts::new(FixtureIx(index), loaded);
@@ -232,12 +232,8 @@ impl Generation<'_, '_, '_> {
         for draft in drafts.iter().filter(|draft| draft.is_whole()) {
             for probe in draft.probes() {
                 let point = probe.point.map_or(1, |point| point.0);
-                let task = asking_without_context(
-                    self.executor.preparer.pipeline(),
-                    &draft.fixture,
-                    point,
-                    probe,
-                );
+                let task =
+                    asking_without_context(self.executor.pipeline, &draft.fixture, point, probe);
                 tasks.push(task?);
             }
         }
