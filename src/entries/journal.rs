@@ -254,7 +254,7 @@ impl Refresh {
 
     /// Whether a cached output is to be replaced.
     pub fn replaces(&self, record: &Record) -> bool {
-        record.stage().is_some_and(|stage| self.has(stage)) && record.created < self.since
+        record.stage().is_some_and(|stage| self.has(stage)) && record.summary.created < self.since
     }
 }
 

@@ -11,33 +11,19 @@ pub use journal::{BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, Open
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder, InputsDocument, Place, Stage};
-use base::units::{Tokens, Usage, Usd};
+use base::units::Tokens;
 use models::{Dialect, Lane};
-use store::cache::{Damage, EntryHeader, EntryStatus, Lookup, ModelNames, Record, Store, Tag};
+use store::cache::{
+    Damage, EntryHeader, EntryStatus, EntrySummary, Lookup, ModelNames, Record, Store, Tag, now_ms,
+};
 
 /// Everything about an entry besides its body. The store keeps what it needs itself in fields of its own, and the rest as
 /// a JSON document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EntryMeta {
-    /// Milliseconds since 1970 (UTC).
+    /// What the store itself reads of it.
     #[serde(skip)]
-    pub created: u64,
-    /// The dialect of the body; `None` for programs and built-in rules.
-    #[serde(skip)]
-    pub dialect: Option<Dialect>,
-    /// The model that answered, as the provider names it.
-    #[serde(skip)]
-    pub model: Option<String>,
-    #[serde(skip)]
-    pub requested_model: Option<String>,
-    #[serde(skip)]
-    pub usage: Usage,
-    /// `None` if the price is unknown.
-    #[serde(skip)]
-    pub cost: Option<Usd>,
-    /// Milliseconds from the start to the last byte.
-    #[serde(skip)]
-    pub latency_ms: u64,
+    pub summary: EntrySummary,
     /// The URL of the remote that it was pulled from; `None` for an entry made here.
     #[serde(skip)]
     pub imported: Option<String>,
@@ -53,25 +39,44 @@ pub struct EntryMeta {
 }
 
 impl EntryMeta {
+    /// The entry of an action that is made now, with the model that it asks.
+    pub fn new(place: Place, inputs: InputsDocument, requested: Option<String>) -> EntryMeta {
+        let summary = EntrySummary {
+            created: now_ms(),
+            kind: Tag(inputs.stage as u8),
+            place: place.digest(inputs.stage, inputs.repetition),
+            models: ModelNames {
+                requested,
+                answered: None,
+            },
+            ..EntrySummary::default()
+        };
+        EntryMeta {
+            summary,
+            imported: None,
+            attempts: 1,
+            request_id: None,
+            lane: Lane::Live,
+            place,
+            inputs,
+        }
+    }
+
+    /// The same entry with a body in this dialect.
+    #[must_use]
+    pub fn in_dialect(mut self, dialect: Dialect) -> EntryMeta {
+        self.summary.format = Some(Tag(dialect as u8));
+        self
+    }
+
     /// The header that the store keeps.
     pub fn header(&self) -> EntryHeader {
-        let names = ModelNames {
-            answered: self.model.clone(),
-            requested: self.requested_model.clone(),
-        };
         // Texts and numbers: encoding them cannot fail.
         let document =
             serde_json::to_vec(self).unwrap_or_else(|error| unreachable!("plain data: {error}"));
         let sources = self.inputs.sources.iter();
         EntryHeader {
-            kind: Tag(self.inputs.stage as u8),
-            format: self.dialect.map(|dialect| Tag(dialect as u8)),
-            created: self.created,
-            usage: self.usage,
-            cost: self.cost,
-            latency_ms: self.latency_ms,
-            place: self.place.digest(self.inputs.stage, self.inputs.repetition),
-            models: names,
+            summary: self.summary.clone(),
             origin: self.imported.clone(),
             texts: sources.map(|source| source.digest).collect(),
             document,
@@ -81,18 +86,8 @@ impl EntryMeta {
     /// Reads a header; `None` if it is not one that this program wrote.
     pub fn from_header(header: EntryHeader) -> Option<EntryMeta> {
         let read: EntryMeta = serde_json::from_slice(&header.document).ok()?;
-        let dialect = match header.format {
-            Some(tag) => Some(dialect_of(tag)?),
-            None => None,
-        };
         Some(EntryMeta {
-            created: header.created,
-            dialect,
-            model: header.models.answered,
-            requested_model: header.models.requested,
-            usage: header.usage,
-            cost: header.cost,
-            latency_ms: header.latency_ms,
+            summary: header.summary,
             imported: header.origin,
             ..read
         })
@@ -102,14 +97,6 @@ impl EntryMeta {
 /// The key of an entry, by the inputs that its header names.
 pub fn key_of(header: &EntryHeader) -> Option<ActionKey> {
     EntryMeta::from_header(header.clone()).map(|meta| meta.inputs.key())
-}
-
-fn stage_of(tag: Tag) -> Option<Stage> {
-    Stage::ALL.get(usize::from(tag.0)).copied()
-}
-
-fn dialect_of(tag: Tag) -> Option<Dialect> {
-    Dialect::ALL.get(usize::from(tag.0)).copied()
 }
 
 /// A record of the store, as compeval reads it.
@@ -134,14 +121,15 @@ pub enum BodyFormat {
 
 impl EntryRecord for Record {
     fn stage(&self) -> Option<Stage> {
-        stage_of(self.kind)
+        Stage::ALL.get(usize::from(self.summary.kind.0)).copied()
     }
 
     fn body_format(&self) -> BodyFormat {
-        match self.format {
-            None => BodyFormat::Local,
-            Some(tag) => dialect_of(tag).map_or(BodyFormat::Unknown, BodyFormat::Reply),
-        }
+        let Some(Tag(format)) = self.summary.format else {
+            return BodyFormat::Local;
+        };
+        let dialect = Dialect::ALL.get(usize::from(format)).copied();
+        dialect.map_or(BodyFormat::Unknown, BodyFormat::Reply)
     }
 }
 

@@ -322,10 +322,12 @@ pub(super) fn add_spending(
     for record in records {
         let is_asked = matches!(record.body_format(), BodyFormat::Reply(dialect) if dialect != Dialect::Lexical);
         manifest.requests_sent += u64::from(is_asked);
-        if is_asked || record.usage != Usage::default() {
-            usage = Some(usage.map_or(record.usage, |sum: Usage| sum + record.usage));
+        if is_asked || record.summary.usage != Usage::default() {
+            usage = Some(usage.map_or(record.summary.usage, |sum: Usage| {
+                sum + record.summary.usage
+            }));
         }
-        usd = add_known(usd, record.cost);
+        usd = add_known(usd, record.summary.cost);
     }
     (manifest.usage, manifest.usd) = (usage.unwrap_or_default(), usd);
     Ok(())

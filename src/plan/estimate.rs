@@ -19,7 +19,7 @@ use crate::action::{
 };
 use crate::answer::{Answerer, Recovery};
 use crate::compress::{self, MethodName, SpanText, Strategy};
-use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
+use crate::entries::{EntryLookup, EntryRecord};
 use crate::pipeline::{Pipeline, PointIx};
 use base::tokens::count_tokens;
 use base::units::{Tokens, Usage, Usd, add_known};
@@ -477,9 +477,11 @@ fn past_calls<L: Lookup>(lookup: &L) -> PastCalls {
     let mut past = PastCalls::default();
     let mut taken: BTreeMap<Stage, usize> = BTreeMap::new();
     for record in lookup.records().into_iter().rev() {
-        let (Some(stage), Some(input), Some(output)) =
-            (record.stage(), record.usage.input, record.usage.output)
-        else {
+        let (Some(stage), Some(input), Some(output)) = (
+            record.stage(),
+            record.summary.usage.input,
+            record.summary.usage.output,
+        ) else {
             continue;
         };
         let count = taken.entry(stage).or_default();
@@ -487,11 +489,7 @@ fn past_calls<L: Lookup>(lookup: &L) -> PastCalls {
             continue;
         }
         *count += 1;
-        let Ok(EntryMeta {
-            requested_model: Some(model),
-            ..
-        }) = lookup.meta(&record)
-        else {
+        let Some(model) = record.summary.models.requested else {
             continue;
         };
         let entry = past.entry((stage.into(), model)).or_default();

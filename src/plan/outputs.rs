@@ -27,7 +27,7 @@ use lexical::ContextEntries;
 use models::{Completion, Dialect, Operation, ReadFault};
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
-use store::cache::{Damage, Lookup, Record, StoredReply};
+use store::cache::{Damage, Lookup, ModelNames, Record};
 
 /// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;
@@ -256,8 +256,9 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         self.models.borrow().clone()
     }
 
-    pub fn note_model(&self, asked: Option<String>, answered: Option<String>) {
-        if let (Some(asked), Some(answered)) = (asked, answered) {
+    /// Notes which model replied to a call.
+    pub fn note_models(&self, call: ModelNames) {
+        if let (Some(asked), Some(answered)) = (call.requested, call.answered) {
             self.models
                 .borrow_mut()
                 .entry(asked)
@@ -331,8 +332,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     /// The body of a record; notes the model that replied.
     fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        let StoredReply { body, models } = self.store.reply(record)?;
-        self.note_model(models.requested, models.answered);
+        let body = self.store.body(record)?;
+        self.note_models(record.summary.models.clone());
         Ok(body)
     }
 
@@ -349,8 +350,8 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
 
     /// Verifies that the body can be read, without decompressing it; notes the model that replied.
     pub fn verify(&self, record: &Record) -> Result<(), Damage> {
-        let models = self.store.verify_body(record)?;
-        self.note_model(models.requested, models.answered);
+        self.store.verify_body(record)?;
+        self.note_models(record.summary.models.clone());
         Ok(())
     }
 

@@ -63,7 +63,7 @@ fn read_record<L: Lookup>(
     let resolved = Resolved {
         key: record.key,
         out,
-        cost: record.cost,
+        cost: record.summary.cost,
         unchanged: false,
     };
     Some(CachedOutput {

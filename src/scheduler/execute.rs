@@ -32,11 +32,11 @@ use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest,
-    Lane, ModelRef, Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate,
+    ModelRef, Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate,
     longest_reply, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
-use store::cache::{CacheError, Damage, EntryStatus, Lookup, Record, Store, now_ms};
+use store::cache::{CacheError, Damage, EntryStatus, Lookup, Record, Store};
 use store::remote::SharedCache;
 
 /// Executes actions. All that are under way share one.
@@ -61,34 +61,23 @@ pub struct Executor<'e> {
 impl Executor<'_> {
     /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
     pub(super) fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
-        EntryMeta {
-            created: now_ms(),
-            dialect: None,
-            model: None,
-            requested_model: action.work.requested_model(),
-            usage: Usage::default(),
-            cost: Some(Usd(0.0)),
-            latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
-            attempts: 1,
-            request_id: None,
-            place: self.place(action),
-            inputs: action.inputs(self.pipeline),
-            imported: None,
-            lane: Lane::Live,
-        }
+        let inputs = action.inputs(self.pipeline);
+        let mut meta = EntryMeta::new(self.place(action), inputs, action.work.requested_model());
+        meta.summary.latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        meta.summary.cost = Some(Usd(0.0));
+        meta
     }
 
     /// Describes the entry of an action that a provider replied to.
     fn describe_reply(&self, action: &Action, reply: &RawReply, cost: Option<Usd>) -> EntryMeta {
-        EntryMeta {
-            dialect: Some(reply.dialect),
-            model: reply.model.clone(),
-            usage: reply.usage,
-            cost,
+        let mut meta = EntryMeta {
             attempts: reply.attempts,
             request_id: reply.request_id.clone(),
             ..self.describe(action, reply.latency)
-        }
+        };
+        meta.summary.models.answered.clone_from(&reply.model);
+        (meta.summary.usage, meta.summary.cost) = (reply.usage, cost);
+        meta.in_dialect(reply.dialect)
     }
 
     /// The place by which the cache finds the latest action.
@@ -224,10 +213,10 @@ impl Executor<'_> {
             ),
         };
         let body = Bytes::from(body);
-        let meta = EntryMeta {
-            dialect,
-            ..self.describe(action, began.elapsed())
-        };
+        let mut meta = self.describe(action, began.elapsed());
+        if let Some(dialect) = dialect {
+            meta = meta.in_dialect(dialect);
+        }
         let record = self
             .store
             .put_reply(action.key, &meta.header(), body.clone())
@@ -305,11 +294,8 @@ impl Executor<'_> {
         if output.is_err() && self.has_output(action) {
             return self.note_read(action, None, output);
         }
-        let meta = EntryMeta {
-            usage: usage.tokens,
-            cost,
-            ..self.describe(action, elapsed)
-        };
+        let mut meta = self.describe(action, elapsed);
+        (meta.summary.usage, meta.summary.cost) = (usage.tokens, cost);
         let record = self
             .store
             .put_reply(action.key, &meta.header(), stdout)
@@ -410,31 +396,15 @@ impl Executor<'_> {
             };
             match plan::read_reply(self.pipeline, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
-                    return Ok(self.note_answer(action, &model, reply, stored.take(), output));
+                    let warning = reply.usage_warning;
+                    return Ok(ExecutedOutput {
+                        usage_warning: warning.map(|warning| format!("`{model}` {warning}")),
+                        ..self.note_output(action, stored.take(), output)
+                    });
                 }
                 Err(fault) => self.note_unusable(action, stored.take(), &fault, attempt)?,
             }
             attempt += 1;
-        }
-    }
-
-    /// Notes how a reply of `model` was read, and the model that it names.
-    fn note_answer(
-        &self,
-        action: &Action,
-        model: &ModelRef,
-        reply: RawReply,
-        record: Option<Record>,
-        output: Output,
-    ) -> ExecutedOutput {
-        self.outputs
-            .note_model(action.work.requested_model(), reply.model);
-        let usage_warning = reply
-            .usage_warning
-            .map(|warning| format!("`{model}` {warning}"));
-        ExecutedOutput {
-            usage_warning,
-            ..self.note_output(action, record, output)
         }
     }
 
@@ -634,11 +604,8 @@ impl Executor<'_> {
         let Some(class) = failure.class else {
             return failure.into();
         };
-        let meta = EntryMeta {
-            attempts,
-            cost: None,
-            ..self.describe(action, Duration::ZERO)
-        };
+        let mut meta = self.describe(action, Duration::ZERO);
+        (meta.attempts, meta.summary.cost) = (attempts, None);
         let noted = self
             .store
             .fail(action.key, &meta.header(), class.name(), &failure.message)
@@ -696,10 +663,11 @@ impl Executor<'_> {
     ) -> ExecutedOutput {
         let out = output.digest();
         let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| {
-            (record.usage, record.cost)
+            (record.summary.usage, record.summary.cost)
         });
         if let Some(record) = record {
             self.note_parsed(&record, out);
+            self.outputs.note_models(record.summary.models);
         }
         let usage = output.usage().map_or(usage, |reported| reported.tokens);
         let resolved = Resolved {

@@ -8,7 +8,7 @@ use compeval::action::{
     BuiltInStrategy, Computation, Digest, InputsDocument, Place, Repetition, Stage, Work,
 };
 use compeval::entries::EntryMeta;
-use store::cache::{EntryStatus, Record, Store};
+use store::cache::{EntryStatus, EntrySummary, Record, Store};
 
 pub fn inputs(n: u64, messages: &str) -> InputsDocument {
     let messages = messages.into();
@@ -30,29 +30,24 @@ pub fn inputs(n: u64, messages: &str) -> InputsDocument {
 }
 
 pub fn meta(n: u64) -> EntryMeta {
-    EntryMeta {
+    let place = Place::Generation {
+        fixture: format!("fixture-{n}"),
+        point: 1,
+        probe: None,
+    };
+    let mut meta = EntryMeta::new(place, inputs(n, "[]"), Some("model".into()));
+    meta.summary = EntrySummary {
         created: n,
-        dialect: None,
-        model: Some("model".into()),
-        requested_model: Some("model".into()),
         usage: Usage {
             input: Some(Tokens(9000)),
             output: Some(Tokens(300)),
             ..Usage::default()
         },
-        cost: None,
         latency_ms: 900,
-        attempts: 1,
-        request_id: None,
-        place: Place::Generation {
-            fixture: format!("fixture-{n}"),
-            point: 1,
-            probe: None,
-        },
-        inputs: inputs(n, "[]"),
-        imported: None,
-        lane: Default::default(),
-    }
+        ..meta.summary
+    };
+    meta.summary.models.answered = Some("model".into());
+    meta
 }
 
 pub fn body(n: u64, length: usize) -> Bytes {

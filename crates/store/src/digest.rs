@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use base::redaction;
 
 /// A BLAKE3 hash. Serialised as 64 hexadecimal digits in text formats and as 32 bytes in binary ones.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Serialize for Digest {
@@ -92,7 +92,9 @@ impl FromStr for Digest {
 }
 
 /// Identifies an action: the hash of everything that determines its output.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize,
+)]
 pub struct ActionKey(pub Digest);
 
 impl fmt::Display for ActionKey {

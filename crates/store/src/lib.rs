@@ -6,25 +6,20 @@
 //! - [`Digest`] and [`DigestBuilder`] make keys.
 //!
 //! ```
-//! use compeval_store::cache::{EntryHeader, Lookup, ModelNames, Store, Tag};
+//! use compeval_store::cache::{EntryHeader, EntrySummary, Lookup, Store};
 //! use compeval_store::{ActionKey, Digest, DigestBuilder};
-//! use base::units::Usage;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! let key = ActionKey(DigestBuilder::new("translation v1").field("text", "Guten Tag").finish());
-//! let header = EntryHeader {
-//!     kind: Tag(0),
-//!     format: None,
+//! let summary = EntrySummary {
 //!     created: compeval_store::cache::now_ms(),
-//!     usage: Usage::default(),
-//!     cost: None,
-//!     latency_ms: 120,
 //!     place: Digest::hash("greeting"),
-//!     models: ModelNames::default(),
-//!     origin: None,
-//!     texts: Vec::new(),
-//!     document: Vec::new(),
+//!     ..EntrySummary::default()
+//! };
+//! let header = EntryHeader {
+//!     summary,
+//!     ..EntryHeader::default()
 //! };
 //! let store = Store::open(folder.path(), "translate", |_| None)?;
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

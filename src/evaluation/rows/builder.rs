@@ -334,7 +334,7 @@ impl<'e> RowBuilder<'e> {
             seconds: self
                 .store
                 .find(&context.key)
-                .map(|record| record.latency_ms as f64 / 1000.0),
+                .map(|record| record.summary.latency_ms as f64 / 1000.0),
             usd: context.cost.map(|usd| usd.0),
             calls: reported.unwrap_or(u32::from(asks)),
             compressed: !loaded.compressed.is_unchanged,
@@ -505,7 +505,7 @@ impl<'e> RowBuilder<'e> {
     /// besides the context. It is a few tokens too high, because of the frames of messages. Unknown if the provider
     /// reported no number.
     fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
-        let prompt = self.store.find(&task.answer.key)?.usage.input?;
+        let prompt = self.store.find(&task.answer.key)?.summary.usage.input?;
         let Work::Ask(request) = Action::prepare(self.pipeline, &task.answer_task())
             .ok()?
             .work

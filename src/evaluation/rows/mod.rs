@@ -339,7 +339,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         key.field("strategy", method.strategy.name())
             .field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
         key.field("raw", made.raw.0)
-            .field("latency", made.latency_ms.to_le_bytes());
+            .field("latency", made.summary.latency_ms.to_le_bytes());
         add_output(
             &mut key,
             context.key,
@@ -373,7 +373,13 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
         // The size of a context that only its provider can read is computed from the usage of the answer.
         if !matches!(task.context.reference, ContextRef::Readable { .. }) {
-            let input = self.builder.store.find(&task.answer.key)?.usage.input;
+            let input = self
+                .builder
+                .store
+                .find(&task.answer.key)?
+                .summary
+                .usage
+                .input;
             key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
         }
         add_output(

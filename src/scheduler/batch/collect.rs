@@ -16,7 +16,7 @@ use crate::scheduler::execute::Executor;
 use base::units::{Usage, Usd};
 use models::{
     self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure,
-    Dialect, ErrorClass, Lane, Prices, read_billing,
+    Dialect, ErrorClass, Lane, ModelRef, Prices, read_billing,
 };
 use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
@@ -415,9 +415,9 @@ impl<'c, 'e> Collector<'c, 'e> {
         {
             let outcome = match self.stored_since(line) {
                 // Stored by an earlier collection, or by a process that was killed.
-                Some(Record { usage, cost, .. }) => LineResult {
-                    usage: Some(usage),
-                    charge: cost,
+                Some(record) => LineResult {
+                    usage: Some(record.summary.usage),
+                    charge: record.summary.cost,
                     outcome: LineOutcome::Stored,
                 },
                 None if may_be_billed => self.lose(line).await?,
@@ -431,7 +431,7 @@ impl<'c, 'e> Collector<'c, 'e> {
     /// A usable output that came later than the batch.
     fn stored_since(&self, line: &BatchLine) -> Option<Record> {
         let record = self.store.find(&line.key)?;
-        (record.is_usable() && record.created >= self.intent.created).then_some(record)
+        (record.is_usable() && record.summary.created >= self.intent.created).then_some(record)
     }
 
     async fn store_line(
@@ -470,13 +470,12 @@ impl<'c, 'e> Collector<'c, 'e> {
             (None, None) => (self.may_replace(line, &body), None),
         };
         if is_kept {
-            let meta = EntryMeta {
-                model: billing.model,
-                usage: billing.usage,
-                cost: charge,
+            let mut meta = EntryMeta {
                 request_id,
                 ..self.meta(line)
             };
+            meta.summary.models.answered = billing.model;
+            (meta.summary.usage, meta.summary.cost) = (billing.usage, charge);
             self.store.put_reply(line.key, &meta.header(), body).await?;
         }
         Ok(LineResult {
@@ -561,40 +560,22 @@ impl<'c, 'e> Collector<'c, 'e> {
     }
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
-        let meta = EntryMeta {
-            cost: None,
-            ..self.meta(line)
-        };
+        let (header, class) = (self.meta(line).header(), failure.class.name());
         self.store
-            .fail(
-                line.key,
-                &meta.header(),
-                failure.class.name(),
-                &failure.message,
-            )
+            .fail(line.key, &header, class, &failure.message)
             .await?;
         Ok(LineResult::without_reply(LineOutcome::Failed(failure)))
     }
 
     fn meta(&self, line: &BatchLine) -> EntryMeta {
-        let created = now_ms();
-        EntryMeta {
-            created,
-            dialect: Some(self.intent.account.dialect),
-            model: None,
-            requested_model: Some(format!(
-                "{}/{}",
-                self.intent.model.provider, self.intent.model.model
-            )),
-            usage: Usage::default(),
-            cost: None,
-            latency_ms: created.saturating_sub(self.intent.created),
+        let ModelRef { provider, model } = &self.intent.model;
+        let asked = format!("{provider}/{model}");
+        let mut meta = EntryMeta {
             attempts: u32::from(line.attempt),
-            request_id: None,
-            place: line.place.clone(),
-            inputs: line.inputs.clone(),
-            imported: None,
             lane: Lane::Batch,
-        }
+            ..EntryMeta::new(line.place.clone(), line.inputs.clone(), Some(asked))
+        };
+        meta.summary.latency_ms = meta.summary.created.saturating_sub(self.intent.created);
+        meta.in_dialect(self.intent.account.dialect)
     }
 }

@@ -11,7 +11,7 @@ use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{Executor, takes_truncated};
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
 use base::units::Usage;
-use models::{self, Dialect, ReadFault, read_billing, reply_failure};
+use models::{self, Dialect, ReadFault, reply_failure};
 use store::cache::Lookup;
 
 /// An action that no longer waits for a batch, with its output or why it has none; `None` if it is begun again: live, or in
@@ -104,16 +104,10 @@ pub(super) async fn read_stored(
         request,
         dialect,
         &body,
-        &record.usage,
+        &record.summary.usage,
         max_attempts,
     ) {
-        Ok(output) => {
-            executor.outputs.note_model(
-                action.work.requested_model(),
-                read_billing(dialect, &body).model,
-            );
-            Some(Ok(executor.note_output(action, Some(record), output)))
-        }
+        Ok(output) => Some(Ok(executor.note_output(action, Some(record), output))),
         Err(UnusableReply {
             failure,
             is_asked_again,

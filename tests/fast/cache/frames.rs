@@ -22,7 +22,7 @@ fn entries(cache: &impl Lookup) -> Entries {
             record.key,
             "an entry is explained by its own inputs"
         );
-        assert_eq!(cache.latest(&meta.header().place), Some(record.key));
+        assert_eq!(cache.latest(&meta.header().summary.place), Some(record.key));
         (record.key, (body, meta, record.status))
     });
     read.collect()

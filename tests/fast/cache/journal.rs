@@ -110,12 +110,12 @@ fn a_cache_without_its_format_gets_the_newest() {
     let dir = tempdir().unwrap();
     let format = || std::fs::read_to_string(dir.path().join("FORMAT")).unwrap();
     put(&open(dir.path()), 1, body(1, 100));
-    assert_eq!(format(), "compeval store format 1\n");
+    assert_eq!(format(), "compeval store format 2\n");
     std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
     drop(open(dir.path()));
     assert_eq!(
         format(),
-        "compeval store format 1\n",
+        "compeval store format 2\n",
         "what packs hold is unknown without it"
     );
 }

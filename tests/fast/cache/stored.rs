@@ -1,7 +1,7 @@
 //! Putting and finding, by the store and by a snapshot.
 
 use compeval::action::Digest;
-use compeval::entries::{EntryLookup, EntryMeta, key_of};
+use compeval::entries::{EntryLookup, key_of};
 use store::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, Store};
 use tempfile::tempdir;
 
@@ -11,10 +11,8 @@ fn expect_entry(cache: &impl Lookup, n: u64, length: usize) {
     let record = cache.find(&key(n)).expect("the entry is there");
     assert_eq!(cache.body(&record).expect("whole"), body(n, length));
     assert_eq!(cache.meta(&record).expect("whole"), meta(n));
-    assert_eq!(record.created, meta(n).created);
-    assert_eq!(record.usage, meta(n).usage);
-    assert_eq!(record.cost, meta(n).cost);
-    assert_eq!(cache.latest(&meta(n).header().place), Some(key(n)));
+    assert_eq!(record.summary, meta(n).summary);
+    assert_eq!(cache.latest(&meta(n).header().summary.place), Some(key(n)));
 }
 
 #[test]
@@ -176,10 +174,8 @@ fn texts_and_last_use_are_kept() {
 fn the_use_of_what_was_made_today_is_not_written_down() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
-    let made = EntryMeta {
-        created: u64::from(Day::today().0) * 86_400_000,
-        ..meta(1)
-    };
+    let mut made = meta(1);
+    made.summary.created = u64::from(Day::today().0) * 86_400_000;
     let record = block(store.put_reply(key(1), &made.header(), body(1, 100))).unwrap();
     store.sync().unwrap();
     let packed = disk(&dir.path().join("packs"));

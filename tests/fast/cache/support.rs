@@ -10,7 +10,7 @@ use compeval::action::{
 };
 use compeval::entries::{EntryMeta, key_of};
 use models::Dialect;
-use store::cache::{Record, Store};
+use store::cache::{EntrySummary, Record, Store};
 
 /// Inputs that differ with `n`.
 pub(crate) fn inputs(n: u64) -> InputsDocument {
@@ -49,11 +49,13 @@ pub(crate) fn place(n: u64) -> Place {
 }
 
 pub(crate) fn meta(n: u64) -> EntryMeta {
-    EntryMeta {
+    let mut meta = EntryMeta {
+        attempts: 2,
+        request_id: Some(format!("req-{n}")),
+        ..EntryMeta::new(place(n), inputs(n), Some("small".into()))
+    };
+    meta.summary = EntrySummary {
         created: 1_700_000_000_000 + n,
-        dialect: Some(Dialect::OpenaiChat),
-        model: Some("small-1".into()),
-        requested_model: Some("small".into()),
         usage: Usage {
             input: Some(Tokens(1000 + n)),
             output: Some(Tokens(50)),
@@ -61,13 +63,10 @@ pub(crate) fn meta(n: u64) -> EntryMeta {
         },
         cost: Some(Usd(0.25)),
         latency_ms: 1200,
-        attempts: 2,
-        request_id: Some(format!("req-{n}")),
-        place: place(n),
-        inputs: inputs(n),
-        imported: None,
-        lane: Default::default(),
-    }
+        ..meta.summary
+    };
+    meta.summary.models.answered = Some("small-1".into());
+    meta.in_dialect(Dialect::OpenaiChat)
 }
 
 pub(crate) fn source_text(n: u64) -> String {

@@ -1,13 +1,12 @@
 //! Entries: what is stored about an action besides its body.
 //!
 //! `EntryHeader` is everything, and is stored in the header of the entry's frame. `Record` is the part that plans and
-//! runs read for every action. The sled tree holds it, so it is small (1 KB at most) and has no document.
+//! runs read for every action. The sled tree holds it, so it is small (about 1 KB at most) and has no document.
 //!
 //! The cache stores a `Tag` and the document of a header and never interprets them.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::error::Damage;
@@ -15,16 +14,32 @@ use crate::digest::{ActionKey, Digest};
 use base::units::{Usage, Usd};
 
 /// A number whose meaning the caller defines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Tag(pub u8);
 
 /// The version of everything that a cache and its remotes store: packs, records, lists. It is raised when one of these
 /// formats changes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
-/// Everything about an entry besides its body. It is stored in this order, and begins with an `EntrySummary`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Everything about an entry besides its body, in the order in which it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EntryHeader {
+    /// What plans and runs read of every entry.
+    pub summary: EntrySummary,
+    /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
+    /// it, so a pulled entry stays recognizable.
+    pub origin: Option<String>,
+    /// The digests under which texts may be stored for it. A prune keeps such a text while an entry names it.
+    pub texts: Vec<Digest>,
+    /// What it was made from, in the caller's encoding.
+    pub document: Vec<u8>,
+}
+
+/// What plans and runs read of every entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EntrySummary {
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
     /// The kind of action.
@@ -41,13 +56,6 @@ pub struct EntryHeader {
     pub format: Option<Tag>,
     /// The models of the call.
     pub models: ModelNames,
-    /// The URL of the remote that it was pulled from; `None` for an entry made here. Pulling means to trust whoever made
-    /// it, so a pulled entry stays recognizable.
-    pub origin: Option<String>,
-    /// The digests under which texts may be stored for it. A prune keeps such a text while an entry names it.
-    pub texts: Vec<Digest>,
-    /// What it was made from, in the caller's encoding.
-    pub document: Vec<u8>,
 }
 
 /// The models of a call; both are `None` for programs and built-in rules.
@@ -59,30 +67,9 @@ pub struct ModelNames {
     pub answered: Option<String>,
 }
 
-/// A body and the models of the call that gave it.
-#[derive(Clone, Debug)]
-pub struct StoredReply {
-    /// The body, verified.
-    pub body: Bytes,
-    /// The models of the call.
-    pub models: ModelNames,
-}
-
 /// Computes the key of an entry from its header; `None` if the document cannot be read. An entry of another cache is
 /// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
-
-/// The head of an entry's header: all that a scan of headers decodes, without an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EntrySummary {
-    pub(super) created: u64,
-    pub(super) kind: Tag,
-    pub(super) usage: Usage,
-    pub(super) cost: Option<Usd>,
-    pub(super) latency_ms: u64,
-    pub(super) place: Digest,
-    pub(super) format: Option<Tag>,
-}
 
 /// The first bytes of a digest.
 pub(super) fn prefix_of(digest: &Digest) -> [u8; 8] {
@@ -199,7 +186,7 @@ pub(super) fn clip(text: &str) -> &str {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The key of the action.
-    #[serde(skip, default = "no_key")]
+    #[serde(skip)]
     pub key: ActionKey,
     /// Where the frame is.
     pub location: FrameLocation,
@@ -209,23 +196,8 @@ pub struct Record {
     pub raw_len: u32,
     /// What it can be used for.
     pub status: EntryStatus,
-    /// Milliseconds since 1970 (UTC).
-    pub created: u64,
-    /// The kind of action.
-    pub kind: Tag,
-    /// The tokens that the call used.
-    pub usage: Usage,
-    /// `None` if the price is unknown.
-    pub cost: Option<Usd>,
-    /// Milliseconds from the start to the last byte.
-    pub latency_ms: u64,
-    /// The format of the body, where there are several.
-    pub format: Option<Tag>,
-}
-
-/// The key is not stored in the record that it leads to.
-fn no_key() -> ActionKey {
-    ActionKey(Digest([0; 32]))
+    /// The head of its header.
+    pub summary: EntrySummary,
 }
 
 impl Record {
@@ -252,7 +224,7 @@ impl Record {
 
     /// The day it was made.
     pub fn created_day(&self) -> Day {
-        Day::from_ms(self.created)
+        Day::from_ms(self.summary.created)
     }
 
     /// Whether there is a body that has, or may have, an output.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::entry::{Day, EntryHeader, ModelNames, Record, StoredReply};
+use super::entry::{Day, EntryHeader, Record};
 use super::error::{CacheError, Damage};
 use super::index::{Index, last_used, scan};
 use super::maintenance::verify::{self, DamageReport};
@@ -30,36 +30,28 @@ pub trait Lookup {
         self.find(key).filter(Record::is_usable)
     }
 
-    /// The body of an entry, verified by its digest, and the models of its call.
+    /// The body of an entry, verified by its digest.
     ///
     /// # Errors
     /// `Damage` if the entry differs from what was written: treat it as missing.
-    fn reply(&self, record: &Record) -> Result<StoredReply, Damage>;
+    fn body(&self, record: &Record) -> Result<Bytes, Damage>;
 
     /// Verifies the body of an entry without decompressing it.
     ///
     /// # Errors
-    /// As `reply`.
-    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage>;
-
-    /// The body of an entry, verified by its digest.
-    ///
-    /// # Errors
-    /// As `reply`.
-    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
-        Ok(self.reply(record)?.body)
-    }
+    /// As `body`.
+    fn verify_body(&self, record: &Record) -> Result<(), Damage>;
 
     /// All that is known of an entry.
     ///
     /// # Errors
-    /// As `reply`.
+    /// As `body`.
     fn header(&self, record: &Record) -> Result<EntryHeader, Damage>;
 
     /// An entry as another cache takes it: its frame, verified.
     ///
     /// # Errors
-    /// As `reply`.
+    /// As `body`.
     fn packed(&self, record: &Record) -> Result<Vec<u8>, Damage>;
 
     /// Whether an entry is only in a remote, from which a run pulls it.
@@ -164,12 +156,12 @@ impl<C: CacheParts> Lookup for C {
         self.record(key)
     }
 
-    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        let reply = self.packs().reply(record);
-        reply.inspect_err(|damage| self.met(damage))
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        let body = self.packs().body(record);
+        body.inspect_err(|damage| self.met(damage))
     }
 
-    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+    fn verify_body(&self, record: &Record) -> Result<(), Damage> {
         let verified = self.packs().verify_body(record);
         verified.inspect_err(|damage| self.met(damage))
     }
@@ -331,11 +323,11 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         lower.or(upper)
     }
 
-    fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        self.cache_of(record).reply(record)
+    fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        self.cache_of(record).body(record)
     }
 
-    fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+    fn verify_body(&self, record: &Record) -> Result<(), Damage> {
         self.cache_of(record).verify_body(record)
     }
 

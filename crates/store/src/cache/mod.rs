@@ -34,7 +34,7 @@ mod tests;
 
 pub use base::guarded::disk_bytes;
 pub use entry::{
-    Day, EntryHeader, EntryStatus, FORMAT, FrameLocation, KeyOf, ModelNames, Record, StoredReply,
+    Day, EntryHeader, EntryStatus, EntrySummary, FORMAT, FrameLocation, KeyOf, ModelNames, Record,
     Tag, now_ms,
 };
 pub use error::{CacheError, Damage};

@@ -117,7 +117,7 @@ impl Store {
         message: &str,
     ) -> Result<Record, CacheError> {
         self.inner.check()?;
-        let body = EncodedBody::empty();
+        let body = EncodedBody::default();
         self.put(frame::failure(key, header, (class, message), &body))
             .await
     }

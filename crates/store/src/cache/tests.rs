@@ -18,7 +18,7 @@ use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};
 
 fn header() -> EntryHeader {
-    EntryHeader {
+    let summary = EntrySummary {
         kind: Tag(2),
         format: Some(Tag(2)),
         created: 1_790_000_000_123,
@@ -34,15 +34,13 @@ fn header() -> EntryHeader {
             requested: None,
             answered: Some("m-1".into()),
         },
+    };
+    EntryHeader {
+        summary,
         origin: None,
         texts: ["m", "text"].map(Digest::hash).into(),
         document: b"{}".into(),
     }
-}
-
-fn summary(header: &EntryHeader) -> EntrySummary {
-    let bytes = postcard::to_stdvec(header).unwrap();
-    postcard::take_from_bytes(&bytes).unwrap().0
 }
 
 fn opened(folder: &std::path::Path) -> Store {
@@ -83,9 +81,11 @@ fn the_bytes_of_a_frame_are_pinned() {
 fn the_bytes_of_a_pack_header_and_a_record_are_pinned() {
     insta::assert_snapshot!(hex(&PackHeader { id: 3, nonce: 1 }.encode()), @"4345735041434b01030000000100000000000000f8134cbc");
     insta::assert_snapshot!(hex(&record().encode().unwrap()), @"
-    010118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
+    020118ac0246517815aafdab091172373f9cb58039a24faf0d79c863a96c9feb
     ea64f5a11aa406015443af0c0e97f60b57f1450f3051247bce8f92565feb6cd6
-    50c9369b79f0b43b02fbd8c1a28c340301ac020000010000000500
+    50c9369b79f0b43b02fbd8c1a28c340201ac02000001000001000000000000e0
+    3f84072b81e3daf3a9ee913eddf1883859dbc9d9043df8cdccd214ee4795198b
+    a1451b01020001036d2d31
     ");
 }
 
@@ -104,12 +104,7 @@ fn record() -> Record {
             out: Digest::hash("out"),
             parser: 2,
         },
-        created: 1_790_000_000_123,
-        kind: Tag(3),
-        usage: header().usage,
-        cost: None,
-        latency_ms: 5,
-        format: None,
+        summary: header().summary,
     }
 }
 
@@ -137,13 +132,10 @@ fn a_record_takes_1_kb_in_the_tree_at_most_and_one_of_another_version_is_refused
         },
         failed,
     ] {
-        let record = Record {
-            status,
-            usage,
-            cost: Some(Usd(1e300)),
-            latency_ms: 86_400_000,
-            ..record()
-        };
+        let mut record = Record { status, ..record() };
+        record.summary.usage = usage;
+        record.summary.cost = Some(Usd(1e300));
+        record.summary.latency_ms = 86_400_000;
         let value = record.encode().unwrap();
         assert!(value.len() <= 1024, "{}", value.len());
         assert_eq!(Record::decode(record.key, &value), Some(record));
@@ -163,13 +155,11 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
     let reply = (key(), body, any::<u64>()).prop_map(|(key, body, created)| {
-        let header = EntryHeader {
-            created,
-            ..header()
-        };
+        let mut header = header();
+        header.summary.created = created;
         (
             frame::reply(key, &header, &compress_body(&body).unwrap()).unwrap(),
-            FrameContent::Reply(summary(&header)),
+            FrameContent::Reply(header.summary),
         )
     });
     let parse_result =
@@ -187,12 +177,12 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
             )
         });
     let failure = (key(), ".{0,20}", ".{0,90}").prop_map(|(key, class, message)| {
-        let frame = frame::failure(key, &header(), (&class, &message), &EncodedBody::empty());
+        let frame = frame::failure(key, &header(), (&class, &message), &EncodedBody::default());
         let frame = frame.unwrap();
         (
             frame,
             FrameContent::Failure {
-                summary: summary(&header()),
+                summary: header().summary,
                 class,
                 message,
             },

@@ -44,7 +44,7 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
 
 /// Who made an output: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &EntryMeta) -> String {
-    if let Some(name) = &meta.requested_model {
+    if let Some(name) = &meta.summary.models.requested {
         return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
     }
     if let Some(rule) = meta
@@ -96,16 +96,16 @@ pub(crate) fn entry_json(record: &Record, meta: &EntryMeta, last_used: Day) -> V
         "key": record.key.to_string(),
         "stage": meta.inputs.stage,
         "status": status_of(&record.status),
-        "model": meta.model,
-        "requested_model": meta.requested_model,
+        "model": meta.summary.models.answered,
+        "requested_model": meta.summary.models.requested,
         "bytes": record.stored_bytes(),
-        "usage": meta.usage,
-        "usd": meta.cost,
-        "latency_ms": meta.latency_ms,
+        "usage": meta.summary.usage,
+        "usd": meta.summary.cost,
+        "latency_ms": meta.summary.latency_ms,
         "attempts": meta.attempts,
         "lane": meta.lane,
         "request_id": meta.request_id,
-        "created": time_of(record.created),
+        "created": time_of(record.summary.created),
         "last_used": date_of(last_used),
         "repetition": meta.inputs.repetition,
     });
@@ -162,16 +162,18 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
 /// Who made an output: what was asked for, and the model that answered if it has another name.
 fn maker(meta: &EntryMeta) -> String {
     let answered = meta
-        .model
+        .summary
+        .models
+        .answered
         .as_ref()
-        .filter(|model| meta.requested_model.as_ref() != Some(*model));
+        .filter(|model| meta.summary.models.requested.as_ref() != Some(*model));
     let answered = answered.map(|name| format!(" (answered by {name})"));
     model_of(meta) + &answered.unwrap_or_default()
 }
 
 /// When an output was made, in how long and at which attempt.
 fn making(record: &Record, meta: &EntryMeta) -> String {
-    let seconds = now_ms().saturating_sub(record.created) / 1000;
+    let seconds = now_ms().saturating_sub(record.summary.created) / 1000;
     let retried = if meta.attempts > 1 {
         format!(" at attempt {}", meta.attempts)
     } else {
@@ -179,27 +181,28 @@ fn making(record: &Record, meta: &EntryMeta) -> String {
     };
     format!(
         "{} ({} ago) in {}{retried}",
-        time_of(record.created),
+        time_of(record.summary.created),
         age(seconds),
-        duration(meta.latency_ms as f64 / 1000.0)
+        duration(meta.summary.latency_ms as f64 / 1000.0)
     )
 }
 
 /// The tokens, the money and the space that an output took.
 fn consumption(record: &Record, meta: &EntryMeta) -> String {
     let cached = meta
+        .summary
         .usage
         .cached_input
         .map(|tokens| format!(", {} from the prompt cache", short_tokens(Some(tokens))));
     let tokens = format!(
         "{} in, {} out{}",
-        short_tokens(meta.usage.input),
-        short_tokens(meta.usage.output),
+        short_tokens(meta.summary.usage.input),
+        short_tokens(meta.summary.usage.output),
         cached.unwrap_or_default()
     );
     format!(
         "{tokens}; {}; {} on disk",
-        money(meta.cost),
+        money(meta.summary.cost),
         size(record.stored_bytes())
     )
 }
@@ -223,7 +226,7 @@ impl EntryTotals {
         for record in records {
             totals.entries += 1;
             totals.bytes += record.stored_bytes();
-            totals.usd = add_known(totals.usd, record.cost);
+            totals.usd = add_known(totals.usd, record.summary.cost);
         }
         totals
     }
@@ -297,7 +300,7 @@ impl CacheFilter {
     pub(super) fn admits(&self, record: &Record) -> bool {
         let is_old = |age: Duration| {
             let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-            record.created < now_ms().saturating_sub(age)
+            record.summary.created < now_ms().saturating_sub(age)
         };
         self.stage.is_none_or(|stage| Some(stage) == record.stage())
             && self.older_than.is_none_or(is_old)

@@ -156,7 +156,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     let snapshot = snapshot(cache, console)?;
     let mut records = snapshot.records();
     records.retain(|record| args.admits(record));
-    records.sort_by_key(|record| std::cmp::Reverse(record.created));
+    records.sort_by_key(|record| std::cmp::Reverse(record.summary.created));
     let mut listed = Vec::new();
     for record in records {
         match snapshot.meta(&record) {
@@ -219,8 +219,8 @@ fn line(record: &Record, meta: &EntryMeta, console: &Console) -> String {
         record.key.0.short(),
         meta.inputs.stage.name(),
         size(record.stored_bytes()),
-        money(meta.cost),
-        age(now_ms().saturating_sub(record.created) / 1000)
+        money(meta.summary.cost),
+        age(now_ms().saturating_sub(record.summary.created) / 1000)
     );
     match fault {
         None => line,

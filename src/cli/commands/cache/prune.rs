@@ -161,7 +161,7 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
         let recent = lookup
             .records()
             .into_iter()
-            .filter(|record| record.created.cast_signed() >= since);
+            .filter(|record| record.summary.created.cast_signed() >= since);
         keys.extend(recent.map(|record| record.key));
     }
     Ok(keys)

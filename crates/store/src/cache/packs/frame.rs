@@ -17,7 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, Record, clip, prefix_of,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, Record, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest, DigestBuilder};
 use base::redaction::redact_bytes;
@@ -92,8 +92,9 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// How a body is encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {
+    #[default]
     Plain = 0,
     Zstd = 1,
 }
@@ -109,23 +110,12 @@ impl Codec {
 }
 
 /// A body as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EncodedBody {
     pub codec: Codec,
     pub digest: Digest,
     pub raw_len: u32,
     pub bytes: Vec<u8>,
-}
-
-impl EncodedBody {
-    pub(crate) fn empty() -> EncodedBody {
-        EncodedBody {
-            codec: Codec::Plain,
-            digest: Digest([0; 32]),
-            raw_len: 0,
-            bytes: Vec::new(),
-        }
-    }
 }
 
 /// The kinds of frame, each with what its note holds.
@@ -245,28 +235,15 @@ impl FrameHeader {
         })
     }
 
-    /// The encoded header of an entry, from the bytes of its frame; `None` for other kinds.
-    fn encoded_entry<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        let note = bytes.get(FIXED..(self.head_len as usize).checked_sub(CRC)?)?;
-        match self.content {
-            FrameContent::Reply(_) => Some(note),
-            FrameContent::Failure { .. } => {
-                Some(postcard::take_from_bytes::<(&str, &str)>(note).ok()?.1)
-            }
-            _ => None,
-        }
-    }
-
     /// The whole header of an entry, from the bytes of its frame; `None` if it cannot be read, and for other kinds.
     pub(crate) fn entry(&self, bytes: &[u8]) -> Option<EntryHeader> {
-        postcard::from_bytes(self.encoded_entry(bytes)?).ok()
-    }
-
-    /// The models of an entry, from the bytes of its frame.
-    pub(crate) fn models(&self, bytes: &[u8]) -> Option<ModelNames> {
-        let (start, _): ((EntrySummary, ModelNames), _) =
-            postcard::take_from_bytes(self.encoded_entry(bytes)?).ok()?;
-        Some(start.1)
+        let note = bytes.get(FIXED..(self.head_len as usize).checked_sub(CRC)?)?;
+        let header = match self.content {
+            FrameContent::Reply(_) => note,
+            FrameContent::Failure { .. } => postcard::take_from_bytes::<(&str, &str)>(note).ok()?.1,
+            _ => return None,
+        };
+        postcard::from_bytes(header).ok()
     }
 
     /// The record of a reply or failure; `None` for other kinds.
@@ -285,12 +262,7 @@ impl FrameHeader {
             raw: self.digest,
             raw_len: self.raw_len,
             status,
-            created: summary.created,
-            kind: summary.kind,
-            usage: summary.usage,
-            cost: summary.cost,
-            latency_ms: summary.latency_ms,
-            format: summary.format,
+            summary: summary.clone(),
         })
     }
 }
@@ -365,7 +337,7 @@ pub(crate) fn parse_result(
 ) -> Result<Vec<u8>, postcard::Error> {
     let body = EncodedBody {
         digest: raw,
-        ..EncodedBody::empty()
+        ..EncodedBody::default()
     };
     let note = postcard::to_stdvec(result)?;
     Ok(assemble(kind::PARSE_RESULT, key.0, &body, &note))
@@ -381,13 +353,18 @@ pub(crate) fn memo(name: Digest, body: &EncodedBody) -> Vec<u8> {
 
 pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(&(day, keys))?;
-    let (key, body) = (Digest([0; 32]), EncodedBody::empty());
+    let (key, body) = (Digest::default(), EncodedBody::default());
     Ok(assemble(kind::TOUCH, key, &body, &note))
 }
 
 pub(crate) fn latest(place: &Digest, key: ActionKey) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(place)?;
-    Ok(assemble(kind::LATEST, key.0, &EncodedBody::empty(), &note))
+    Ok(assemble(
+        kind::LATEST,
+        key.0,
+        &EncodedBody::default(),
+        &note,
+    ))
 }
 
 pub(crate) fn journal(
@@ -396,7 +373,7 @@ pub(crate) fn journal(
 ) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(
         kind::JOURNAL,
-        Digest([0; 32]),
+        Digest::default(),
         body,
         &postcard::to_stdvec(place)?,
     ))

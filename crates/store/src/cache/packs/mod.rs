@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record, StoredReply};
+use crate::cache::entry::{EntryHeader, FrameLocation, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
@@ -281,34 +281,25 @@ impl PackFiles {
         Ok((header, bytes))
     }
 
-    /// The verified body of a record and the models of the call.
-    pub(super) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        let (header, body, models) = self.stored_body(record)?;
-        let body = decode_body(&header, body).map_err(|what| self.damage_of(record, what))?;
-        Ok(StoredReply { body, models })
+    /// The verified body of a record.
+    pub(super) fn body(&self, record: &Record) -> Result<Bytes, Damage> {
+        let (header, body) = self.stored_body(record)?;
+        decode_body(&header, body).map_err(|what| self.damage_of(record, what))
     }
 
     /// Verifies the body of a record by its checksum, without decompressing it.
-    pub(super) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
-        let (header, body, models) = self.stored_body(record)?;
-        verify_checksum(&header, &body).map_err(|what| self.damage_of(record, what))?;
-        Ok(models)
+    pub(super) fn verify_body(&self, record: &Record) -> Result<(), Damage> {
+        let (header, body) = self.stored_body(record)?;
+        verify_checksum(&header, &body).map_err(|what| self.damage_of(record, what))
     }
 
-    fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes, ModelNames), Damage> {
-        let (header, bytes) =
-            self.frame(Some(record.key), record.location, record.location.len())?;
+    fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes), Damage> {
+        let at = record.location;
+        let (header, bytes) = self.frame(Some(record.key), at, at.len())?;
         if header.digest != record.raw {
             return Err(self.damage_of(record, "another body is there"));
         }
-        let models = header
-            .models(&bytes)
-            .ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
-        Ok((
-            header,
-            Bytes::from(bytes).slice(record.location.head as usize..),
-            models,
-        ))
+        Ok((header, Bytes::from(bytes).slice(at.head as usize..)))
     }
 
     fn damage_of(&self, record: &Record, what: &str) -> Damage {
