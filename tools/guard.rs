@@ -50,7 +50,7 @@ fn main() {
                 case.group, finding.severity, finding.kind, finding.message, finding.place
             );
         }
-        for kind in Options::KINDS {
+        for kind in guard::kinds() {
             let entry = recorded.entry((case.group.clone(), kind)).or_default();
             entry.2 += usize::from(!report.not_applicable.contains(&kind));
             entry.0 += usize::from(has(&report, kind, Verdict::Reject));

@@ -3,8 +3,8 @@
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
-use crate::histories::{Histories, Script, excerpt, letters, main_script, prose, without_media};
-use crate::report::{Finding, Found, Verdict};
+use crate::histories::{Histories, excerpt, letters, main_script, prose, without_media};
+use crate::report::{Finding, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::tokens::estimate_tokens;
@@ -14,7 +14,7 @@ use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_
 
 lazy_patterns! {
     /// The summary says what the user wants.
-    ORDER = pattern(r"(?i)\b(?:the )?user(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?|approved|confirmed|allowed|permitted|authori[sz]ed|said to|would like|expects?|expected|prefers?|preferred)\b|\b(?:per|at) the user's (?:request|instructions?)\b|(?:用[户戶]|使用者)(?:又|还|還|再|明确|明確|随后|隨後|现在|現在)*(?:要求|希望|想要|[请請]求|[让讓]|需要|指示)");
+    ORDER = pattern(r"(?i)\b(?:the )?(?:user|human)(?:'s)? (?:has |then |also |explicitly |now )*(?:asks?|asked|wants?|wanted|requests?|requested|instructs?|instructed|demands?|demanded|told|needs?|insists?|approved|confirmed|allowed|permitted|authori[sz]ed|said to|would like|expects?|expected|prefers?|preferred)\b:?|\byou (?:were|are|have been) (?:asked|told|instructed|requested|ordered)\b|\b(?:user|human)(?:'s)? instructions?:|\b(?:per|at) the (?:user|human)'s (?:request|instructions?)\b|(?:用[户戶]|使用者)(?:又|还|還|再|明确|明確|随后|隨後|现在|現在)*(?:要求|希望|想要|[请請]求|[让讓]|需要|指示)");
 
     /// The name of a tag.
     TAG = pattern(r"</?[a-z][a-z_-]*>");
@@ -23,67 +23,53 @@ lazy_patterns! {
     ORDER_END = pattern(r"→|;|；|\(|（|–|—|: |：|\. |。|\n|\.$");
 
     /// The summary takes the prompt for a wish of the user.
-    PROMPT_AS_REQUEST = pattern(r"(?i)\buser(?:'s)? (?:has |then |also |most recently |now |latest request (?:is|was) |request(?:ed)? (?:is|was) )*(?:asks?|asked|wants?|wanted|requests?|requested|instructed)?(?: me)?(?: for| to)? (?:create |write |provide |produce |generate |make )?(?:an? |the )?(?:detailed |comprehensive |concise |structured )*(?:summary of (?:the|this|our) (?:conversation|session|history)|summari[sz]e (?:the|this|our) (?:conversation|session|history)|(?:context )?compaction\b|compact (?:the|this) (?:conversation|context))|用户(?:要求|希望|请求)(?:我)?(?:总结|压缩|概括)(?:本次|这次|当前|上述)?(?:对话|会话|上下文)");
+    PROMPT_AS_REQUEST = pattern(r"(?i)\buser(?:'s)? (?:has |then |also |most recently |now |latest request (?:is|was) |request(?:ed)? (?:is|was) )*(?:asks?|asked|wants?|wanted|requests?|requested|instructed)?(?: me)?(?: for| to)? (?:create |write |provide |produce |generate |make )?(?:an? |the )?(?:detailed |comprehensive |concise |structured )*(?:summary of (?:the|this|our) (?:conversation|session|history)|summari[sz]e (?:the|this|our) (?:conversation|session|history)|(?:context )?compaction\b|compact (?:the|this) (?:conversation|context))|(?:用[户戶]|使用者)(?:要求|希望|[请請]求)(?:我)?(?:[总總][结結]|[压壓][缩縮]|概括)(?:本次|[这這]次|[当當]前|上述)?(?:[对對][话話]|[会會][话話]|上下文)");
 
     /// A prohibition, with what it forbids.
-    PROHIBITION = pattern(r"(?i)\b(?:do not|don'?t|never|must not|mustn'?t|avoid)\b ([^.\n!?;,]{3,120})|(?:不要|不得|禁止|不准|不许|切勿|别再|绝不)([^。\n！？；，]{2,60})");
+    PROHIBITION = pattern(r"(?i)\b(?:do not|don'?t|never|must not|mustn'?t|avoid)\b ([^.\n!?;,]{3,120})|(?:不要|不得|禁止|不准|不[许許]|切勿|[别別]再|[绝絕]不)([^。\n！？；，]{2,60})");
 
     /// The heading of what is to be done.
-    NEXT_STEPS = pattern(r"(?im)^[\s#*\d.)-]*(?:optional )?(?:next steps?|pending(?: tasks?)?|remaining(?: work| tasks?)?|to-?dos?|open tasks?|下一步|待办|未完成|剩余)[^\n]{0,40}$");
+    NEXT_STEPS = pattern(r"(?im)^[\s#*\d.)-]*(?:optional )?(?:next steps?|pending(?: tasks?)?|remaining(?: work| tasks?)?|to-?dos?|open tasks?|下一步|待[办辦]|未完成|剩[余餘])[^\n]{0,40}$");
 
     /// A heading of any section.
     HEADING = pattern(r"(?m)^(?:#{1,6} |\*\*|\d{1,2}\. )");
 }
 
 /// The summary is in another language than the session.
-pub(crate) fn language(histories: &Histories<'_>) -> Found {
+pub(crate) fn language(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     /// Letters from which on a script counts as one of the session.
     const KNOWN: usize = 60;
     let summary = histories.summary.as_deref()?;
     let script = main_script(&prose(summary), 80)?;
-    let (mut all, mut by_user) = (String::new(), String::new());
-    for text in histories.typed() {
-        by_user.push_str(&prose(text));
-    }
+    let by_user: String = histories.typed().map(prose).collect();
     let prompt = histories.options.prompt.iter().map(String::as_str);
     let said = histories
         .before
         .iter()
         .filter(|message| message.role != base::message::Role::Tool);
-    for text in said.map(|message| message.content.as_str()).chain(prompt) {
-        all.push_str(text);
-    }
+    let all: String = said
+        .map(|message| message.content.as_str())
+        .chain(prompt)
+        .collect();
     let used = letters(&all);
-    let knows = |wanted: &dyn Fn(Script) -> bool| {
-        used.iter()
-            .any(|(script, count)| wanted(*script) && *count >= KNOWN)
-    };
-    if !knows(&|_| true) {
+    if used.iter().all(|(_, count)| *count < KNOWN) {
         return None;
     }
-    let is_known = knows(&|used| used == script);
-    let finding = if !is_known {
-        Finding::new(
-            "language",
-            Verdict::Reject,
+    let is_used = used.contains_key(&script);
+    let is_of_user = main_script(&by_user, 40).is_none_or(|typed| typed == script);
+    let finding = match (is_used, is_of_user) {
+        (true, true) => return Some(Vec::new()),
+        (true, false) => Finding::warn("it is not in the language of the user", excerpt(summary)),
+        (false, _) => Finding::reject(
             format!("it is in {script:?} script, which nobody used in the session"),
             excerpt(summary),
-        )
-    } else if main_script(&by_user, 40).is_some_and(|typed| typed != script) {
-        Finding::new(
-            "language",
-            Verdict::Warn,
-            "it is not in the language of the user",
-            excerpt(summary),
-        )
-    } else {
-        return Some(Vec::new());
+        ),
     };
     Some(vec![finding])
 }
 
 /// The newest request of a person is lost. One that is told in other words, or in another language, may be there.
-pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
+pub(crate) fn newest_request(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     histories.summary.as_deref()?;
     let request = histories.typed().next_back()?;
     let after: String = histories
@@ -103,11 +89,6 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
         return Some(Vec::new());
     }
     let is_told = is_told(&prose(request), &after);
-    let named: Vec<&str> = references
-        .iter()
-        .take(3)
-        .map(|reference| reference.text.as_str())
-        .collect();
     let (severity, message) = if references.is_empty() {
         let is_gone = is_told == Some(false) && !is_translated;
         let message = "hardly anything of the newest request is left".to_owned();
@@ -117,18 +98,18 @@ pub(crate) fn newest_request(histories: &Histories<'_>) -> Found {
             true => Verdict::Warn,
             false => Verdict::Reject,
         };
+        let named: Vec<&str> = references
+            .iter()
+            .take(3)
+            .map(|one| one.text.as_str())
+            .collect();
         let named = named.join(", ");
         (
             severity,
             format!("no detail of the newest request is named: {named}"),
         )
     };
-    Some(vec![Finding::new(
-        "newest_request",
-        severity,
-        message,
-        excerpt(request),
-    )])
+    Some(vec![Finding::new(severity, message, excerpt(request))])
 }
 
 /// Whether a sentence of a text has half of the terms of a request, or six; `None` if the request has too few to be known
@@ -171,7 +152,7 @@ fn names_part_of(references: &[Reference], text: &str) -> bool {
 }
 
 /// The summary tells of a wish of the user that nobody had.
-pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
+pub(crate) fn invented_order(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     histories.summary.as_deref()?;
     let conclusion = histories.conclusion.as_str();
     let orders = ORDER.find_iter(conclusion).filter_map(|verb| {
@@ -211,12 +192,7 @@ pub(crate) fn invented_order(histories: &Histories<'_>) -> Found {
         } else {
             return None;
         };
-        Some(Finding::new(
-            "invented_order",
-            severity,
-            message,
-            excerpt(&order),
-        ))
+        Some(Finding::new(severity, message, excerpt(&order)))
     });
     Some(found.collect())
 }
@@ -249,11 +225,11 @@ fn unknown(histories: &Histories<'_>, references: &[Reference]) -> Vec<String> {
 }
 
 /// The summary calls the prompt that asked for it a wish of the user.
-pub(crate) fn prompt_as_request(histories: &Histories<'_>) -> Found {
+pub(crate) fn prompt_as_request(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     histories.summary.as_deref()?;
     let is_true = histories.typed().any(|text| {
         let text = text.to_lowercase();
-        ["summar", "compact", "总结", "压缩", "概括"]
+        ["summar", "compact", "总结", "總結", "压缩", "壓縮", "概括"]
             .iter()
             .any(|word| text.contains(word))
     });
@@ -261,23 +237,12 @@ pub(crate) fn prompt_as_request(histories: &Histories<'_>) -> Found {
         .find(&histories.conclusion)
         .filter(|_| !is_true);
     let message = "the compaction prompt appears as a request of the user";
-    Some(
-        found
-            .map(|found| {
-                Finding::new(
-                    "prompt_as_request",
-                    Verdict::Warn,
-                    message,
-                    excerpt(found.as_str()),
-                )
-            })
-            .into_iter()
-            .collect(),
-    )
+    let found = found.map(|found| Finding::warn(message, excerpt(found.as_str())));
+    Some(found.into_iter().collect())
 }
 
 /// A prohibition of the user whose object the history after does not name.
-pub(crate) fn rule_lost(histories: &Histories<'_>) -> Found {
+pub(crate) fn rule_lost(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     /// Longer texts are mostly pasted.
     const LONGEST: usize = 3000;
     histories.summary.as_deref()?;
@@ -303,17 +268,9 @@ pub(crate) fn rule_lost(histories: &Histories<'_>) -> Found {
     let lost = rules
         .into_iter()
         .filter(|(_, words)| !words.iter().any(|word| after.contains(word.as_str())));
-    Some(
-        lost.map(|(rule, _)| {
-            Finding::new(
-                "rule_lost",
-                Verdict::Warn,
-                "a rule of the user is not repeated",
-                excerpt(rule),
-            )
-        })
-        .collect(),
-    )
+    let message = "a rule of the user is not repeated";
+    let lost = lost.map(|(rule, _)| Finding::warn(message, excerpt(rule)));
+    Some(lost.collect())
 }
 
 /// The words of a prohibition by which its object is known: references, else the beginnings of long Latin words, else signs.
@@ -325,32 +282,12 @@ fn object_words(object: &str) -> Vec<String> {
             .map(|reference| reference.text.to_lowercase())
             .collect();
     }
-    const STOPPED: [&str; 20] = [
-        "this",
-        "that",
-        "them",
-        "these",
-        "those",
-        "anything",
-        "something",
-        "forget",
-        "worry",
-        "know",
-        "want",
-        "need",
-        "think",
-        "have",
-        "just",
-        "there",
-        "really",
-        "yet",
-        "please",
-        "with",
-    ];
+    const STOPPED: &str = " this that them these those anything something forget worry know want need think have just there \
+        really yet please with ";
     let lower = object.to_lowercase();
     let words = lower
         .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| word.len() > 3 && !STOPPED.contains(word));
+        .filter(|word| word.len() > 3 && !STOPPED.contains(&format!(" {word} ")));
     let stems: Vec<String> = words.map(|word| word.chars().take(6).collect()).collect();
     if !stems.is_empty() {
         return stems;
@@ -363,7 +300,7 @@ fn object_words(object: &str) -> Vec<String> {
 }
 
 /// What a todo tool noted as completed stands under the next steps.
-pub(crate) fn done_reopened(histories: &Histories<'_>) -> Found {
+pub(crate) fn done_reopened(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let calls = histories
         .before
         .iter()
@@ -383,11 +320,8 @@ pub(crate) fn done_reopened(histories: &Histories<'_>) -> Found {
         .iter()
         .filter(|item| item.chars().count() > 8 && steps.contains(&item.to_lowercase()));
     let message = "a completed task is listed among the next steps";
-    Some(
-        reopened
-            .map(|item| Finding::new("done_reopened", Verdict::Warn, message, excerpt(item)))
-            .collect(),
-    )
+    let reopened = reopened.map(|item| Finding::warn(message, excerpt(item)));
+    Some(reopened.collect())
 }
 
 /// The completed tasks in the arguments of a todo tool.
@@ -410,7 +344,7 @@ fn completed(arguments: &str) -> Vec<String> {
 }
 
 /// Many details that occur nowhere before.
-pub(crate) fn invented_references(histories: &Histories<'_>) -> Found {
+pub(crate) fn invented_references(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     const MOST: f64 = 3.0;
     let summary = histories.summary.as_deref()?;
     if histories.options.begins_midway {
@@ -427,7 +361,7 @@ pub(crate) fn invented_references(histories: &Histories<'_>) -> Found {
     if references.is_empty() {
         return None;
     }
-    let unknown = unknown(histories, &references);
+    let mut unknown = unknown(histories, &references);
     let rate = 1000.0 * unknown.len() as f64 / estimate_tokens(summary).0.max(1) as f64;
     let is_found = rate > MOST && unknown.len() > 2;
     let message = format!(
@@ -435,33 +369,24 @@ pub(crate) fn invented_references(histories: &Histories<'_>) -> Found {
         unknown.len(),
         rate
     );
-    let named = unknown
-        .iter()
-        .take(5)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    Some(
-        is_found
-            .then(|| Finding::new("invented_references", Verdict::Warn, message, named))
-            .into_iter()
-            .collect(),
-    )
+    unknown.truncate(5);
+    let finding = || Finding::warn(message, unknown.join(", "));
+    Some(is_found.then(finding).into_iter().collect())
 }
 
 /// A secret in the summary: where the history is stored, it is stored with it.
-pub(crate) fn secret(histories: &Histories<'_>) -> Found {
+pub(crate) fn secret(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let summary = histories.summary.as_deref()?;
     let is_found = has_secret(summary)
         && !histories
             .kept
             .iter()
             .any(|message| has_secret(&message.content));
-    let message = "it repeats what looks like a key or a password";
-    Some(
-        is_found
-            .then(|| Finding::new("secret", Verdict::Warn, message, "the summary"))
-            .into_iter()
-            .collect(),
-    )
+    let finding = || {
+        Finding::warn(
+            "it repeats what looks like a key or a password",
+            "the summary",
+        )
+    };
+    Some(is_found.then(finding).into_iter().collect())
 }

@@ -1,25 +1,36 @@
 //! Rules about the summary as a text: whether there is one, whether it is whole, and whether it is only a summary.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
 use crate::histories::{Histories, excerpt, is_fence, prose, unfenced};
-use crate::report::{Finding, Found, Verdict};
+use crate::report::{Finding, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
+use base::words::sentences;
 use lexical::{prompt_headings, terms};
 use sessions::references::{ReferenceIndex, ReferenceKind, references_in};
 
 lazy_patterns! {
     /// How a reply begins that is no summary.
-    NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|对不起|不好意思|我(?:无法|不能|没有)|无法(?:总结|生成|提供)|没有(?:可以?|需要)(?:总结|压缩|归纳|概括)|作为(?:一个)?(?:AI|人工智能)|生成失败)");
+    NO_SUMMARY = pattern(r"(?i)^\W*(?:I(?:'|’)?m (?:really |very )?(?:sorry|unable|not able)|I am (?:sorry|unable|not able)|sorry\b|I apologi[sz]e|apologies|I can(?:not|(?:'|’)?t)\b|I won(?:'|’)?t|I don(?:'|’)?t have|as an AI|unfortunately,? I|(?:there is|there's) (?:nothing|no (?:conversation|content|history))|no (?:conversation|content|summary|history)|summary (?:unavailable|failed|not available|generation failed)|(?:internal server |rate limit )?error\s*[:.]|failed to (?:generate|create|produce|summari)|n/?a\W*$|none\W*$|null\W*$|ok(?:ay)?\W*$|done\W*$|sure\W*$|understood\W*$|很?抱歉|[对對]不起|不好意思|我(?:[无無]法|不能|[没沒]有)|[无無]法(?:[总總][结結]|摘要|生成|提供)|[没沒]有(?:可以?|需要)(?:[总總][结結]|[压壓][缩縮]|[归歸][纳納]|概括|摘要)|作[为為](?:一[个個])?(?:AI|人工智[能慧])|生成失[败敗])");
 
     /// A word with which no text ends. A preposition may be the last one: "what we started with".
-    FUNCTION_WORD = pattern(r"(?:^|[\s(*])(?:a|the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our)$|(?:以及|并且|因为|但是|如果|或者|对于|关于|[^总]和|[^参赠给]与)$");
+    FUNCTION_WORD = pattern(r"(?:^|[\s(*])(?:a|the|and|or|are|were|but|if|because|than|into|onto|whether|while|via|which|every|its|their|our|I'm|it's|that's|they're|we're|you're|instead of|rather than|such as|as well as|due to|because of|in order to)$|(?:以及|[并並]且|因[为為]|但是|如果|或者|[对對][于於]|[关關][于於]|[^总總]和|[^参參赠贈给給][与與])$");
 
     /// A line that is a bullet, a number or a heading and nothing else.
     BARE = pattern(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6}\s[^:：]*[:：]?|\*\*[^*]+:\*\*|\*\*[^*]+\*\*:)\s*$");
 
     /// Markup of a protocol, or words of a model about itself. A reasoning tag within a sentence is what the sentence is
     /// about.
-    PROTOCOL = pattern(r"(?im)(?:^\s*(?:</?(?:think(?:ing)?|reasoning|scratchpad)>|\[/?THINK\])|</?(?:think(?:ing)?|reasoning|scratchpad)>\s*$)|\[/?INST\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<｜[^｜\n]{2,30}｜>|\bas an AI(?: \w+){0,2}, I\b|\bas a (?:large )?language model\b|作为(?:一个|一名)?(?:AI|人工智能)(?:助手|语言模型|模型)");
+    PROTOCOL = pattern(r"(?im)(?:^\s*(?:</?(?:think(?:ing)?|reasoning|scratchpad)>|\[/?THINK\])|</?(?:think(?:ing)?|reasoning|scratchpad)>\s*$)|\[/?INST\]|</?tool_calls?\b|</?function_calls?\b|<function=|<invoke\b|<parameter\b|</?antml|\[/?TOOL_CALLS?\]|<\|[a-z_]{2,30}\|>|<(?:start|end)_of_turn>|<｜[^｜\n]{2,30}｜>|\bas an AI(?: \w+){0,2}, I\b|\bas a (?:large )?language model\b|作[为為](?:一[个個]|一名)?(?:AI|人工智[能慧])(?:助手|助理|[语語]言模型|模型)");
+
+    /// A turn of a speaker, as transcripts write it.
+    SPEAKER = pattern(r"^(Human|User|Assistant|AI): ");
+
+    /// A heading that says that nothing is left to do.
+    NOTHING_LEFT = pattern(r"(?i)^\W*(?:there (?:is|are) |there's )?(?:nothing|none|no|n/?a)\b|\b(?:nothing|none)\W*$|^\W*(?:all|everything)\b.*\b(?:done|completed?|finished|resolved|closed)\W*$|^\W*(?:[暂暫]?[无無]|[没沒]有)|(?:全部|均已|都已?)(?:完成|[结結]束)\W*$");
 
     /// An analysis in front of a summary, and the tags around both.
     ANALYSIS = pattern(r"(?s)<analysis>.*?</analysis>|</?summary>");
@@ -32,7 +43,7 @@ lazy_patterns! {
 }
 
 /// There is no summary, or an apology in its place. What names a detail of the session is one, whatever its first words.
-pub(crate) fn empty(histories: &Histories<'_>) -> Found {
+pub(crate) fn empty(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     /// A refusal that is longer is rather a summary that tells of one.
     const LONGEST: usize = 600;
     /// A text up to this length that has nothing of the session is none of it.
@@ -51,12 +62,7 @@ pub(crate) fn empty(histories: &Histories<'_>) -> Found {
     } else {
         return Some(Vec::new());
     };
-    Some(vec![Finding::new(
-        "empty",
-        Verdict::Reject,
-        message,
-        excerpt(core),
-    )])
+    Some(vec![Finding::reject(message, excerpt(core))])
 }
 
 /// Whether a text names a detail that occurs in the session.
@@ -78,7 +84,7 @@ fn has_words_of_user(histories: &Histories<'_>, text: &str) -> bool {
 }
 
 /// The summary breaks off.
-pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
+pub(crate) fn cut_off(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let summary = histories
         .summary
         .as_deref()
@@ -91,24 +97,59 @@ pub(crate) fn cut_off(histories: &Histories<'_>) -> Found {
             let reason = reason.to_lowercase();
             UNFINISHED.iter().any(|part| reason.contains(part))
         });
+    // A line across the page may follow the last one.
+    let is_across =
+        |line: &str| line.len() > 2 && line.chars().all(|c| matches!(c, '-' | '_' | '*' | '='));
     let last = summary
         .lines()
         .rev()
-        .find(|line| !line.trim().is_empty())
+        .find(|line| !line.trim().is_empty() && !is_across(line.trim()))
         .unwrap_or("");
     let found = if stopped {
-        Some((
-            Verdict::Reject,
-            "the model was stopped before the end of its reply".to_owned(),
-        ))
+        let message = "the model was stopped before the end of its reply";
+        Some((Verdict::Reject, message.to_owned()))
     } else {
-        open_part(histories, summary)
-            .map(|message| (Verdict::Reject, message))
-            .or_else(|| broken_line(histories, summary, last))
+        let open = open_part(histories, summary).map(|message| (Verdict::Reject, message));
+        let broken = broken_line(histories, summary, last);
+        let found = [repetition(summary), broken, open].into_iter().flatten();
+        found.max_by_key(|(severity, _)| *severity)
     };
-    let found =
-        found.map(|(severity, message)| Finding::new("cut_off", severity, message, tail(last)));
+    let found = found.map(|(severity, message)| Finding::new(severity, message, tail(last)));
     Some(found.into_iter().collect())
+}
+
+/// How often a summary repeats its last lines or sentences until it ends, as a model does that has lost the thread.
+fn repetition(summary: &str) -> Option<(Verdict, String)> {
+    /// The most lines or sentences of a group.
+    const LARGEST: usize = 12;
+    const SURE: usize = 6;
+    const SUSPICIOUS: usize = 4;
+    let text = unfenced(summary);
+    let mut parts: Vec<&str> = sentences(&text).collect();
+    parts.retain(|part| part.chars().filter(|c| c.is_alphabetic()).count() > 3);
+    // The last one may have been cut.
+    let whole = parts
+        .get(..parts.len().saturating_sub(1))
+        .unwrap_or_default();
+    let times =
+        (1..=LARGEST).flat_map(|size| [times_at_end(&parts, size), times_at_end(whole, size)]);
+    let times = times.max().filter(|times| *times >= SUSPICIOUS)?;
+    let severity = if times >= SURE {
+        Verdict::Reject
+    } else {
+        Verdict::Warn
+    };
+    Some((
+        severity,
+        format!("it says the same {times} times until its end"),
+    ))
+}
+
+/// How often the last `size` parts stand at the end, one time after the other.
+fn times_at_end(parts: &[&str], size: usize) -> usize {
+    let earlier = parts.iter().rev().skip(size);
+    let same = parts.iter().rev().zip(earlier).take_while(|(a, b)| a == b);
+    same.count() / size + 1
 }
 
 /// Parts of the providers' words for a reply that is not whole: limits, filters and refusals.
@@ -148,14 +189,14 @@ fn open_part(histories: &Histories<'_>, summary: &str) -> Option<String> {
 
 /// How the last line breaks off. A single sign that a value, a command, a folder or a name may end in is only suspicious.
 fn broken_line(histories: &Histories<'_>, summary: &str, last: &str) -> Option<(Verdict, String)> {
+    let line = last.trim();
     if is_fence(last) {
         return None;
     }
-    let line = last.trim();
     let is_row = line.starts_with('|');
     let letter = new_letter(summary, line);
     let is_item = ends_as_others(summary, line);
-    let what = if BARE.is_match(last) {
+    let what = if BARE.is_match(last) && !NOTHING_LEFT.is_match(last) {
         "it ends with an empty point or a bare heading"
     } else if is_row && open_rows(summary) == 1 && !line.ends_with('|') {
         "it ends within a row of a table"
@@ -174,8 +215,9 @@ fn broken_line(histories: &Histories<'_>, summary: &str, last: &str) -> Option<(
     {
         "it ends within a sentence"
     } else if !is_row && line.ends_with([';', '-', '=', '/', '&']) && !is_item
-        || letter.is_some_and(|letter| NAMES.contains(letter))
+        || letter.is_some_and(|letter| "iknmxyz".contains(letter))
     {
+        // A value, a folder or a command may end in such a sign, and things are called by such a letter.
         let message = "its last sign may be the middle of a sentence";
         return Some((Verdict::Warn, message.to_owned()));
     } else if letter.is_some() || ends_in_half_a_word(histories, summary, line) {
@@ -196,7 +238,7 @@ fn ends_marked(line: &str, mark: &str) -> bool {
     line.matches(mark).count() % 2 == 1
         && !closes
         && !ends_sentence(line)
-        && after.is_some_and(|after| !after.contains(END_MARKS))
+        && after.is_some_and(|after| !has_sentence_end(after))
 }
 
 /// How many rows of tables have no bar at their end: where several have none, it is their form.
@@ -221,6 +263,14 @@ fn ends_sentence(line: &str) -> bool {
         .ends_with(END_MARKS)
 }
 
+/// Whether a sentence ends in a text: a point within a name is no end.
+fn has_sentence_end(text: &str) -> bool {
+    text.match_indices(END_MARKS).any(|(at, mark)| {
+        let after = text.get(at + mark.len()..).unwrap_or("");
+        !mark.is_ascii() || !after.starts_with(|c: char| c.is_alphanumeric() || c == '/')
+    })
+}
+
 /// What ends a sentence.
 const END_MARKS: [char; 6] = ['.', '!', '?', '。', '！', '？'];
 
@@ -242,7 +292,7 @@ fn ends_in_bracket(line: &str) -> bool {
             rest.is_some_and(|rest| "([".contains(*open) && rest.contains([')', ']']));
         !is_closing
             && !is_interval
-            && rest.is_some_and(|rest| !rest.contains(*close) && !rest.contains(END_MARKS))
+            && rest.is_some_and(|rest| !rest.contains(*close) && !has_sentence_end(rest))
             && line.matches(*open).count() > line.matches(*close).count()
     })
 }
@@ -263,9 +313,6 @@ fn ends_in_semicolon(line: &str) -> bool {
     word.is_some_and(|word| word.len() > 2 && word.chars().all(char::is_alphabetic))
 }
 
-/// Small letters by which things are called.
-const NAMES: &str = "iknmxyz";
-
 /// Whether the last word stands nowhere else, but begins a word that does.
 fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -281,21 +328,13 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
         return false;
     };
     let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
-    if word.len() == 1 {
-        return false;
-    }
     // Whole words with which many others begin.
-    const WHOLE: [&str; 16] = [
-        "in", "on", "of", "to", "at", "by", "up", "for", "off", "out", "not", "from", "with",
-        "over", "all", "so",
-    ];
-    if WHOLE.contains(&word) {
+    const WHOLE: &str = " in on of to at by up for off out not from with over all so none nothing ";
+    if word.len() == 1 || WHOLE.contains(&format!(" {} ", word.to_lowercase())) {
         return false;
     }
     // Another form of the word is no other word.
-    const ENDINGS: [&str; 12] = [
-        "s", "d", "r", "n", "y", "e", "es", "ed", "er", "ing", "ly", "ion",
-    ];
+    const ENDINGS: &str = " s d r n y e es ed er ing ly ion ";
     let (mut is_whole, mut begins) = (false, false);
     for text in std::iter::once(own).chain(histories.texts()) {
         for (at, _) in text.match_indices(word) {
@@ -306,7 +345,8 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
                 let end = after
                     .find(|c: char| !c.is_alphabetic())
                     .unwrap_or(after.len());
-                begins |= end > 0 && !ENDINGS.contains(&after.get(..end).unwrap_or(""));
+                let ending = format!(" {} ", after.get(..end).unwrap_or(""));
+                begins |= end > 0 && !ENDINGS.contains(&ending);
             }
         }
         if is_whole {
@@ -359,20 +399,90 @@ fn plain(heading: &str) -> String {
         .to_lowercase()
 }
 
-/// Markup of a model's protocol, or what it says of itself, in prose.
-pub(crate) fn protocol_text(histories: &Histories<'_>) -> Found {
+/// Markup of a model's protocol, or what it says of itself, in prose; a call, or turns of a conversation that goes on.
+pub(crate) fn protocol_text(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let summary = histories.summary.as_deref()?;
     let prose = prose_with_tags(summary);
     let found = PROTOCOL.find(&prose).map(|found| {
         let message = format!("it has `{}`, which no summary says", found.as_str());
-        Finding::new(
-            "protocol_text",
-            Verdict::Reject,
-            message,
-            excerpt(prose.get(found.start()..).unwrap_or("")),
-        )
+        Finding::reject(message, excerpt(prose.get(found.start()..).unwrap_or("")))
     });
+    let found = found.or_else(|| call_as_text(summary));
+    let found = found.or_else(|| turns_as_text(&unfenced(summary)));
     Some(found.into_iter().collect())
+}
+
+/// The JSON of a call: the whole text, or only a line of it.
+fn call_as_text(summary: &str) -> Option<Finding> {
+    let core = ANALYSIS.replace_all(summary, "");
+    if serde_json::from_str(&core).is_ok_and(|value| is_call(&value)) {
+        return Some(Finding::reject(
+            "it is a call of a tool, not a summary",
+            excerpt(summary),
+        ));
+    }
+    let text = unfenced(summary);
+    let mut lines = text.lines().filter(|line| line.starts_with(['{', '[']));
+    let line = lines.find(|line| serde_json::from_str(line).is_ok_and(|value| is_call(&value)))?;
+    Some(Finding::warn(
+        "it has a call of a tool as text",
+        excerpt(line),
+    ))
+}
+
+/// Whether JSON has the name and the arguments of a call, and nothing else.
+fn is_call(value: &Value) -> bool {
+    const NAMES: [&str; 5] = ["name", "tool", "tool_name", "function", "action"];
+    const ARGUMENTS: [&str; 6] = [
+        "arguments",
+        "args",
+        "input",
+        "parameters",
+        "tool_input",
+        "action_input",
+    ];
+    match value {
+        Value::Array(calls) => !calls.is_empty() && calls.iter().all(is_call),
+        Value::Object(object) => {
+            let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
+            let others = object
+                .keys()
+                .map(String::as_str)
+                .filter(|key| !NAMES.contains(key));
+            let mut others = others.filter(|key| !ARGUMENTS.contains(key));
+            let is_bare = others.all(|key| matches!(key, "id" | "call_id" | "type"));
+            let wrappers = ["tool_calls", "function_call", "functionCall", "function"];
+            let mut wrapped = wrappers.iter().filter_map(|key| object.get(*key));
+            has(&NAMES) && has(&ARGUMENTS) && is_bare
+                || wrapped.any(|inner| !inner.is_string() && is_call(inner))
+        }
+        _ => false,
+    }
+}
+
+/// The turns of speakers, each a paragraph of its own: where both speak and nothing announces them, the model goes on with
+/// the conversation.
+fn turns_as_text(text: &str) -> Option<Finding> {
+    /// A shorter text may be the title of turns.
+    const TITLE: usize = 200;
+    let paragraphs: Vec<&str> = text.split("\n\n").map(str::trim).collect();
+    let speaker = |one: &&str| Some(SPEAKER.captures(one)?.get(1)?.as_str().to_owned());
+    let first = paragraphs.iter().position(|one| speaker(one).is_some())?;
+    let (before, turns) = paragraphs.split_at_checked(first)?;
+    let speakers: BTreeSet<String> = turns.iter().filter_map(speaker).collect();
+    let last = before.last().and_then(|one| one.lines().next_back());
+    let is_announced = last.is_none_or(|line| {
+        line.starts_with('#') || line.trim_end_matches('*').ends_with([':', '：'])
+    });
+    let is_title = before.iter().map(|one| one.len()).sum::<usize>() < TITLE;
+    let excerpt = excerpt(turns.first().unwrap_or(&""));
+    match speakers.len() {
+        1 if speakers.contains("User") || speakers.contains("AI") => None,
+        2.. if !is_announced && !is_title => {
+            Some(Finding::reject("it goes on with the conversation", excerpt))
+        }
+        _ => Some(Finding::warn("it has turns of a conversation", excerpt)),
+    }
 }
 
 /// The prose of a summary. Paths are kept, since a closing tag looks like one.

@@ -3,12 +3,12 @@
 //! What of a text is prose, and in which script it is written.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::report::{Finding, Found, Options, Verdict};
+use crate::report::{Finding, Options, Verdict};
 use base::lazy_patterns;
 use base::message::{Message, Role};
 use base::text::{one_line, pattern, shortened};
@@ -73,16 +73,6 @@ impl<'a> Histories<'a> {
                     "`{name}` has system messages alone; expected messages of the user and the assistant"
                 ));
             }
-        }
-        if let Some(unknown) = options
-            .without
-            .iter()
-            .find(|kind| !Options::KINDS.contains(&kind.as_str()))
-        {
-            return Err(format!(
-                "no rule is called `{unknown}`; the rules are {}",
-                Options::KINDS.join(", ")
-            ));
         }
         if before.len() < after.len() && tokens(before) < tokens(after) {
             return Err(format!(
@@ -214,45 +204,29 @@ fn tokens(messages: &[Message]) -> Tokens {
 }
 
 /// The history hardly shrinks.
-pub(crate) fn no_smaller(histories: &Histories<'_>) -> Found {
+pub(crate) fn no_smaller(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     if histories.options.is_opaque {
         return None;
     }
     let [before, after] = [histories.before, histories.after].map(tokens);
     let freed = 1.0 - after.0 as f64 / before.0.max(1) as f64;
-    let is_found = freed < histories.options.least_freed;
     let message = format!(
         "about {} tokens become {}: {:.0}% are freed",
         before.0,
         after.0,
         freed * 100.0
     );
-    Some(
-        is_found
-            .then(|| {
-                Finding::new(
-                    "no_smaller",
-                    histories.rejects_if_whole(),
-                    message,
-                    "the whole history",
-                )
-            })
-            .into_iter()
-            .collect(),
-    )
+    let is_found = freed < histories.options.least_freed;
+    let finding = || Finding::new(histories.rejects_if_whole(), message, "the whole history");
+    Some(is_found.then(finding).into_iter().collect())
 }
 
 /// A history that a provider refuses: a result without its call, a call without its result, a kept message without its
 /// image.
-pub(crate) fn broken_messages(histories: &Histories<'_>) -> Found {
+pub(crate) fn broken_messages(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let (before, after) = (histories.before, histories.after);
     let reject = |message: String, at: usize| {
-        Finding::new(
-            "broken_messages",
-            Verdict::Reject,
-            message,
-            format!("message {} of the history after", at + 1),
-        )
+        Finding::reject(message, format!("message {} of the history after", at + 1))
     };
     let mut found = Vec::new();
     let mut open: Vec<&str> = Vec::new();
@@ -350,7 +324,7 @@ pub(crate) fn is_fence(line: &str) -> bool {
 }
 
 /// A family of writing systems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Script {
     Latin,
     EastAsian,
@@ -359,15 +333,6 @@ pub(crate) enum Script {
     Arabic,
     Other,
 }
-
-const SCRIPTS: [Script; 6] = [
-    Script::Latin,
-    Script::EastAsian,
-    Script::Hangul,
-    Script::Cyrillic,
-    Script::Arabic,
-    Script::Other,
-];
 
 fn script_of(c: char) -> Option<Script> {
     Some(match c {
@@ -382,17 +347,11 @@ fn script_of(c: char) -> Option<Script> {
 }
 
 /// How much of a text is in each script. A sign of an unspaced script says about as much as three letters.
-pub(crate) fn letters(text: &str) -> [(Script, usize); 6] {
-    let mut counts = SCRIPTS.map(|script| (script, 0));
+pub(crate) fn letters(text: &str) -> BTreeMap<Script, usize> {
+    let mut counts = BTreeMap::new();
     for script in text.chars().filter_map(script_of) {
-        let weight = if matches!(script, Script::EastAsian | Script::Hangul) {
-            3
-        } else {
-            1
-        };
-        if let Some((_, count)) = counts.iter_mut().find(|(other, _)| *other == script) {
-            *count += weight;
-        }
+        let is_unspaced = matches!(script, Script::EastAsian | Script::Hangul);
+        *counts.entry(script).or_default() += if is_unspaced { 3 } else { 1 };
     }
     counts
 }

@@ -23,8 +23,32 @@ mod report;
 
 use base::message::Message;
 use histories::Histories;
-use report::Found;
 pub use report::{Finding, Options, Report, Verdict};
+
+/// A rule finds what is wrong; `None` if it had nothing to look at.
+type Rule = fn(&Histories<'_>) -> Option<Vec<Finding>>;
+
+/// The rules by their names, in the order in which findings are listed.
+const RULES: [(&str, Rule); 13] = [
+    ("empty", form::empty),
+    ("cut_off", form::cut_off),
+    ("protocol_text", form::protocol_text),
+    ("no_smaller", histories::no_smaller),
+    ("language", content::language),
+    ("newest_request", content::newest_request),
+    ("invented_order", content::invented_order),
+    ("prompt_as_request", content::prompt_as_request),
+    ("rule_lost", content::rule_lost),
+    ("done_reopened", content::done_reopened),
+    ("invented_references", content::invented_references),
+    ("secret", content::secret),
+    ("broken_messages", histories::broken_messages),
+];
+
+/// The names of the rules, in the order in which findings are listed.
+pub fn kinds() -> [&'static str; RULES.len()] {
+    RULES.map(|(kind, _)| kind)
+}
 
 /// Applies the rules to the history `before` a compaction and the one `after` it: the summary, messages that were kept, and
 /// messages that were attached again.
@@ -33,28 +57,22 @@ pub use report::{Finding, Options, Report, Verdict};
 /// Says what was expected where these are not two histories of a session.
 pub fn guard(before: &[Message], after: &[Message], options: &Options) -> Result<Report, String> {
     let histories = Histories::new(before, after, options)?;
-    let rules: [fn(&Histories<'_>) -> Found; Options::KINDS.len()] = [
-        form::empty,
-        form::cut_off,
-        form::protocol_text,
-        histories::no_smaller,
-        content::language,
-        content::newest_request,
-        content::invented_order,
-        content::prompt_as_request,
-        content::rule_lost,
-        content::done_reopened,
-        content::invented_references,
-        content::secret,
-        histories::broken_messages,
-    ];
+    let mut without = options.without.iter();
+    if let Some(unknown) = without.find(|kind| !kinds().contains(&kind.as_str())) {
+        return Err(format!(
+            "no rule is called `{unknown}`; the rules are {}",
+            kinds().join(", ")
+        ));
+    }
     let (mut findings, mut not_applicable) = (Vec::new(), Vec::new());
-    for (kind, rule) in Options::KINDS.into_iter().zip(rules) {
+    for (kind, rule) in RULES {
         if options.without.iter().any(|off| off == kind) {
             continue;
         }
         match rule(&histories) {
-            Some(found) => findings.extend(found),
+            Some(found) => {
+                findings.extend(found.into_iter().map(|found| Finding { kind, ..found }))
+            }
             None => not_applicable.push(kind),
         }
     }

@@ -19,7 +19,7 @@ pub enum Verdict {
 /// One thing that a rule found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule, one of [`Options::KINDS`].
+    /// The rule, one of [`kinds`](crate::kinds).
     pub kind: &'static str,
     /// [`Verdict::Reject`] or [`Verdict::Warn`].
     pub severity: Verdict,
@@ -35,7 +35,7 @@ pub struct Finding {
 pub struct Report {
     /// The worst of the findings.
     pub verdict: Verdict,
-    /// Everything that was found, in the order of [`Options::KINDS`].
+    /// Everything that was found, in the order of [`kinds`](crate::kinds).
     pub findings: Vec<Finding>,
     /// The rules that had nothing to look at.
     pub not_applicable: Vec<&'static str>,
@@ -58,25 +58,6 @@ pub struct Options {
     pub is_opaque: bool,
 }
 
-impl Options {
-    /// The rules, in the order in which findings are listed.
-    pub const KINDS: [&str; 13] = [
-        "empty",
-        "cut_off",
-        "protocol_text",
-        "no_smaller",
-        "language",
-        "newest_request",
-        "invented_order",
-        "prompt_as_request",
-        "rule_lost",
-        "done_reopened",
-        "invented_references",
-        "secret",
-        "broken_messages",
-    ];
-}
-
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -90,21 +71,28 @@ impl Default for Options {
     }
 }
 
-/// What a rule says: `None` if it had nothing to look at.
-pub(crate) type Found = Option<Vec<Finding>>;
-
 impl Finding {
+    /// A finding of the rule that is applied, which is named later.
     pub(crate) fn new(
-        kind: &'static str,
         severity: Verdict,
         message: impl Into<String>,
         place: impl Into<String>,
     ) -> Finding {
         Finding {
-            kind,
+            kind: "",
             severity,
             message: message.into(),
             place: place.into(),
         }
+    }
+
+    /// What makes the summary unusable.
+    pub(crate) fn reject(message: impl Into<String>, place: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Reject, message, place)
+    }
+
+    /// What is suspicious.
+    pub(crate) fn warn(message: impl Into<String>, place: impl Into<String>) -> Finding {
+        Finding::new(Verdict::Warn, message, place)
     }
 }

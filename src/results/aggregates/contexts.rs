@@ -12,7 +12,7 @@ use crate::results::files::edits::differing_settings;
 use crate::results::files::row::ContextRow;
 use crate::results::result_set::ResultSet;
 use base::units::Tokens;
-use guard::{Options, Verdict};
+use guard::Verdict;
 use stats::{self, Interval};
 
 /// What one compression of a method costs and keeps, on average over the points that count.
@@ -404,7 +404,7 @@ impl GuardSummary {
             .iter()
             .filter(|found| found.values().any(|verdict| *verdict == Verdict::Reject))
             .count();
-        let findings = Options::KINDS.into_iter().filter_map(|kind| {
+        let findings = guard::kinds().into_iter().filter_map(|kind| {
             let count = guarded
                 .iter()
                 .filter(|found| found.contains_key(kind))
