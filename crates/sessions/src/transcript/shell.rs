@@ -129,6 +129,14 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
             .is_some_and(|mode| !mode.starts_with("--") && mode.contains('x')),
         "awk" | "gawk" => has(rest, &["inplace"]),
         "gh" => has(rest, &["checkout"]),
+        // A program of an image runs on the folders that it is given.
+        "docker" | "podman" => {
+            let mounts = |pair: &[&str]| matches!(pair, [option, at] if has_option(&[option], &['v']) && at.contains(':'));
+            let is_long = |word: &&str| word.starts_with("--volume") || word.starts_with("--mount");
+            let is_run =
+                has(rest, &["run"]) && (rest.windows(2).any(mounts) || rest.iter().any(is_long));
+            is_run || rewrites(program, rest)
+        }
         "svn" | "hg" => has(
             rest,
             &["update", "up", "merge", "revert", "patch", "import"],
@@ -658,6 +666,10 @@ mod tests {
             "cp -r ../base/. .",
             "sed -Ei s/a/b/ src/*.py",
             "sed --in-place=.old s/a/b/ src/*.py",
+            "docker run --rm -v \"$PWD:/src\" image fix",
+            "docker run -itv .:/src image",
+            "podman run --volume=.:/src image",
+            "docker run --mount type=bind,src=.,dst=/src image",
         ] {
             assert!(may_change_unnamed_files(line), "{line}");
         }
@@ -672,6 +684,8 @@ mod tests {
             "ls src | xargs wc -l",
             "mv a.rs b.rs",
             "docker ps --format x",
+            "docker run --rm image ls",
+            "docker run --rm image pytest -v",
         ] {
             assert!(!may_change_unnamed_files(line), "{line}");
         }
