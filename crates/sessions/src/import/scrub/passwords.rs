@@ -70,6 +70,7 @@ pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
     add_pairs(text, &mut found);
     add_foreign(text, &mut found);
     add_inserts(text, &mut found);
+    add_lists(text, &mut found);
     add_tables(text, &mut found);
     add_by_words(text, &mut found);
     found
@@ -313,23 +314,63 @@ pub(super) fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
             .collect();
         let mut at = rows.start();
         for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
-            let mut field = at + row.find('(').map_or(0, |open| open + 1);
-            for (cell, class) in row
-                .trim_start_matches([',', ' ', '\n', '('])
-                .split(',')
-                .zip(&classes)
-            {
-                if let Some(class) = class
-                    && let Some((range, ValueSyntax::Quoted)) =
-                        value_at(text, field, ValueSyntax::Bare)
-                    && let Some(value) = text.get(range.clone())
-                {
-                    push_if_secret(text, *class, value, range, ValueSyntax::Quoted, found);
-                }
-                field += cell.len() + 1;
-            }
+            let open = row.find('(').map_or(0, |open| open + 1);
+            let cells = row.get(open..).unwrap_or("").split(',');
+            let quoted = [ValueSyntax::Quoted];
+            push_cells(
+                text,
+                at + open,
+                cells.zip(classes.iter().copied()),
+                &quoted,
+                found,
+            );
             at += row.len();
         }
+    }
+}
+
+/// `passwords: [a, b]`, and the same as a list of YAML: the values below a name in the plural.
+fn add_lists(text: &str, found: &mut Vec<FoundSecret>) {
+    static LIST: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {
+        ascii(
+            r#"(?i)(password|passwd|passphrase|secret|key)s["']?[ \t]*[:=]\s*(\[[^\[\]]{3,2000}\]|(?:-[ \t]+[^\n]+(?:\n\s*|$))+)"#,
+        )
+    });
+    let Some(regex) = &*LIST else { return };
+    for captures in regex.captures_iter(text.as_bytes()) {
+        let [name, list] = [1, 2].map(|group| captures.get(group).map_or(0..0, |one| one.range()));
+        let name = identifier(text, name.clone()).start..name.end;
+        let class = text.get(name).and_then(class_of);
+        let cells = text.get(list.clone()).unwrap_or("").split([',', '\n']);
+        let both = [ValueSyntax::Quoted, ValueSyntax::Bare];
+        push_cells(
+            text,
+            list.start,
+            cells.map(|cell| (cell, class)),
+            &both,
+            found,
+        );
+    }
+}
+
+/// Notes the secrets among cells with one character between them, the first of which begins at `at`, each with its class.
+fn push_cells<'t>(
+    text: &str,
+    mut at: usize,
+    cells: impl Iterator<Item = (&'t str, Option<KeywordClass>)>,
+    written: &[ValueSyntax],
+    found: &mut Vec<FoundSecret>,
+) {
+    for (cell, class) in cells {
+        let value = cell.trim_start_matches([' ', '\t', '[', '-']);
+        let place = value_at(text, at + cell.len() - value.len(), ValueSyntax::Bare);
+        let place = place.filter(|(_, notation)| written.contains(notation));
+        if let (Some(class), Some((range, notation))) = (class, place) {
+            let range = trimmed(text, range);
+            let inside = text.get(range.clone()).unwrap_or("");
+            push_if_secret(text, class, inside, range, notation, found);
+        }
+        at += cell.len() + 1;
     }
 }
 
@@ -575,6 +616,12 @@ mod columns_tests {
             "+------+----------+\n| user | password |\n+------+----------+\n| app  | § |\n",
             "id\tapi_key\n7\t§\n",
             "INSERT INTO t (a, password) VALUES (1, '§')",
+            "passwords: [none, §]",
+            "\"db_passwords\": [\n  \"§\"\n]",
+            "api_keys:\n  - '§'\n  - example\n",
+            "htpasswd -cb htfile jane §",
+            "htpasswd -nb jane § > users",
+            "Password for 'https://jane@git.example.com': §",
         ] {
             let text = table.replace('§', &value);
             let found = passwords(&text);
@@ -591,6 +638,8 @@ mod columns_tests {
             "user, password, role\nq7Rk2Zt9Lm, q7Rk2Zt9Lm, q7Rk2Zt9Lm\n",
             "| test | password |\n|---|---|\n| login | `None` |\n| login | required |",
             "password;\nq7Rk2Zt9Lm;\n",
+            "tokens: [q7Rk2Zt9Lm, running]\nprimary_keys: [user_id2, order_id3]",
+            "secrets: [db-credentials, tls-cert]\npasswords:\n  - required\n",
             "   5|    pass\n   6|    \"\"\"q7Rk2Zt9Lm\"\"\"\n",
         ] {
             assert_eq!(passwords(text), [], "{text}");

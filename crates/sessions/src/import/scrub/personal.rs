@@ -21,6 +21,12 @@ static HOME: LazyLock<Regex> = LazyLock::new(|| {
         r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|\\[nrt])((?:/home|/Users|(?:/mnt)?/[A-Za-z]/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
     )
 });
+/// A name with blanks on Windows, whose path goes on.
+static HOME_WITH_BLANKS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"([A-Za-z]:)(\\{1,4}(?:Users|Documents and Settings)\\{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*(?: \p{Lu}[\p{Latin}\p{M}.'-]*){1,3})\\",
+    )
+});
 /// The same in names of folders that stand for paths.
 static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -126,9 +132,14 @@ fn name_in_angles(open: &str) -> Option<&str> {
     name.chars().all(is_name).then_some(name)
 }
 
+/// What account names are in: those with blanks first, whose beginning would be taken for the whole.
+static HOMES: [&LazyLock<Regex>; 3] = [&HOME_WITH_BLANKS, &HOME, &ENCODED_HOME];
+
 /// Names in home folders that do not belong to a person.
-const NO_PERSON: [&str; 9] = [
+const NO_PERSON: [&str; 11] = [
     "user",
+    "All",
+    "All Users",
     "Shared",
     "Public",
     "Default",
@@ -155,15 +166,16 @@ pub(super) fn replace_homes<'a>(
     seen: &mut BTreeSet<String>,
     count: &mut usize,
 ) -> Cow<'a, str> {
-    let plain = HOME.replace_all(text, |home: &Captures<'_>| {
-        without_account(home, seen, count)
-    });
-    match ENCODED_HOME.replace_all(&plain, |home: &Captures<'_>| {
-        without_account(home, seen, count)
-    }) {
-        Cow::Borrowed(_) => plain,
-        Cow::Owned(text) => text.into(),
+    let mut plain = Cow::from(text);
+    for pattern in HOMES {
+        let replaced = pattern.replace_all(&plain, |home: &Captures<'_>| {
+            without_account(home, seen, count)
+        });
+        if let Cow::Owned(replaced) = replaced {
+            plain = replaced.into();
+        }
     }
+    plain
 }
 
 fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut usize) -> String {
@@ -171,7 +183,8 @@ fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut
         [0, 1, 2, 3].map(|group| home.get(group).map_or("", |part| part.as_str()));
     // A full stop or a hyphen at the end belongs to the sentence.
     let account = name.trim_end_matches(['.', '-']);
-    let rest = name.get(account.len()..).unwrap_or("");
+    let rest = whole.get(before.len() + folder.len() + account.len()..);
+    let rest = rest.unwrap_or_default();
     if NO_PERSON.contains(&account) {
         return whole.to_owned();
     }
@@ -239,8 +252,8 @@ pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
 
 /// The account names in home folders of `text` that are somebody's.
 pub(super) fn find_homes(text: &str) -> impl Iterator<Item = regex::Match<'_>> {
-    HOME.captures_iter(text)
-        .chain(ENCODED_HOME.captures_iter(text))
+    let homes = HOMES.iter().flat_map(|home| home.captures_iter(text));
+    homes
         .filter_map(|captures| captures.get(3))
         .filter(|name| !NO_PERSON.contains(&name.as_str().trim_end_matches(['.', '-'])))
 }
@@ -396,6 +409,14 @@ mod tests {
             "file:///c%3A/Users/user/x /home/user/x"
         );
         assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
+        assert_eq!(
+            home(r"C:\Users\Jane Marie Doe\a C:\\Users\\Jané Doe\\b"),
+            r"C:\Users\user\a C:\\Users\\user\\b"
+        );
+        assert_eq!(
+            home(r"C:\Users\All Users\a C:\Users\jane src\b"),
+            r"C:\Users\All Users\a C:\Users\user src\b"
+        );
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
         assert_eq!(home("route('/m/home/start')"), "route('/m/home/start')");
         assert_eq!(
