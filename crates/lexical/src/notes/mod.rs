@@ -366,6 +366,15 @@ mod tests {
         assert!(failures("cat run.log | tail -2", "error: no space left on device").is_empty());
         assert!(!failures("cat x.log", "cat: x.log: No such file or directory").is_empty());
         assert!(!failures("make", "error: no space left on device").is_empty());
+        for (line, is_error) in [
+            ("Error: Debugger attached.", false),
+            ("Error: Waiting for the debugger to disconnect...", false),
+            ("Error: Port 8080 is already in use", true),
+            ("Error: listen EADDRINUSE :::8080", true),
+            ("Error: 找不到名为 config 的模块", true),
+        ] {
+            assert_eq!(!failures("npm test", line).is_empty(), is_error, "{line}");
+        }
     }
 
     #[test]

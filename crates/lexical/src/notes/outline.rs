@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::SessionNotes;
+use super::{SessionNotes, rules};
 use sessions::transcript::{
     FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user, shell_commands,
     typed_words,
@@ -139,7 +139,12 @@ fn message_in(line: &str) -> Option<&str> {
     const WARNINGS: [&str; 4] = ["warn", "npm warn", "npm notice", "deprecat"];
     const LETTERS: usize = 8;
     let line = line.trim();
-    let bare = line.strip_prefix("Error: ").unwrap_or(line);
+    let marked = line.strip_prefix("Error: ");
+    // A log may mark whatever a program wrote, such as `Debugger attached.`
+    let is_error = |text: &str| {
+        rules::is_error_line(text) || rules::mentions_trouble(text) || rules::names_failure(text)
+    };
+    let bare = marked.map_or(Some(line), |text| is_error(text).then_some(text))?;
     let bare = bare.strip_prefix("E  ").unwrap_or(bare).trim_start();
     let lower = bare.to_lowercase();
     let is_warning = WARNINGS.iter().any(|start| lower.starts_with(start));
