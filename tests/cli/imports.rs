@@ -134,6 +134,13 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
             "{name}"
         );
     }
+    for (limit, is_over) in [("1", true), ("50", false)] {
+        let said = project.run(&["fixture", "import", "session.json", "--max-tokens", limit]);
+        let is_said = said
+            .out
+            .contains("its first turn alone is over --max-tokens");
+        assert_eq!(is_said, is_over, "{limit}: {}", said.out);
+    }
     assert_eq!(
         project
             .run(&["fixture", "import", "session.json", "--max-tokens", "0"])
