@@ -6,14 +6,14 @@ use std::ops::Range;
 use base::locale::Locale;
 use base::random::Random;
 use base::units::Tokens;
-use lexical::claims::{RulePosition, language_of};
+use lexical::claims::{Rule, RulePosition, language_of};
 use serde_json::{Value, json};
 use sessions::transcript::{
     Message, Role, ToolCall, estimate_tokens, fold, fold_document, is_boundary,
 };
 
 use super::request::{Request, requests};
-use super::set::{Item, PlantedSet, Turn, Wording, overlap, rule};
+use super::set::{Item, PlantedSet, Turn, Wording, overlap};
 use super::{Kind, State, Target};
 use crate::action::Digest;
 
@@ -351,7 +351,11 @@ impl<'a> Planter<'a> {
             rule: stated
                 .as_deref()
                 .filter(|_| kind == Kind::Rule)
-                .map(|text| rule(self.language, &name, text, object(own))),
+                .map(|text| Rule {
+                    language: self.language,
+                    text: text.to_owned(),
+                    object: object(own).to_owned(),
+                }),
             action: with(&item.action, &format!("`{}`", object(own))),
             decoy_action: with(&item.action, &format!("`{}`", object(own + 1))),
         };

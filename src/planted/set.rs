@@ -282,7 +282,11 @@ impl Wording {
             _ => None,
         });
         let stated = stated.unwrap_or_default().replace("{object}", "QX-4411");
-        let rule = rule(language, "", &stated, "QX-4411");
+        let rule = Rule {
+            language,
+            text: stated.clone(),
+            object: "QX-4411".to_owned(),
+        };
         (kind == Kind::Rule && !RuleFinder::new(&rule).is_stated_in(&stated)).then(|| {
             (
                 first,
@@ -290,17 +294,6 @@ impl Wording {
                 "say \"never\", \"do not\" or the like beside the object",
             )
         })
-    }
-}
-
-/// The rule that a sentence of the user states about an object.
-pub(super) fn rule(language: Locale, name: &str, text: &str, object: &str) -> Rule {
-    Rule {
-        name: name.into(),
-        language,
-        text: text.to_owned(),
-        object: vec![object.to_owned()],
-        prohibition: Vec::new(),
     }
 }
 

@@ -76,16 +76,10 @@ impl<'t> LiteralCase<'t> {
                 } else {
                     Locale::En
                 };
-                let (text, object) = (
-                    format!("rule on {}", self.value),
-                    vec![self.value.to_owned()],
-                );
                 let rule = Rule {
-                    name: "r".into(),
                     language,
-                    text,
-                    object,
-                    prohibition: Vec::new(),
+                    text: format!("rule on {}", self.value),
+                    object: self.value.to_owned(),
                 };
                 let survival =
                     RuleFinder::new(&rule).survival(&self.text, &fold_document(&self.text));

@@ -4,35 +4,29 @@
 //! context that has it has kept it. Whether an agent obeys a rule that it still has is not measured.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Fact, FactFinder};
 use base::locale::Locale;
 use base::text::pattern;
-use base::units::Tokens;
 use base::words::is_unspaced;
 use base::{lazy_patterns, named_enum};
-use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary};
+use sessions::transcript::{MappedFold, Message, Role, fold};
 
 /// A rule of the user: something must not be done to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// Its name in files and tables.
-    pub name: Arc<str>,
-    /// The language of `text`. A session gets the rules of its own language.
+    /// The language of `text`, whose words forbid.
     pub language: Locale,
     /// The sentence as the user says it.
     pub text: String,
-    /// What the rule is about, exactly; any of these spellings.
-    pub object: Vec<String>,
-    /// Words that forbid: one of them must occur in the sentence with the object. If empty, those of the language count.
-    pub prohibition: Vec<String>,
+    /// What the rule is about, exactly.
+    pub object: String,
 }
 
 named_enum! {
-    /// Where a rule is inserted: in the middle of one third, by tokens, of what the first compression removes.
+    /// Where an item is inserted: in which third, by tokens, of what the first compression removes.
     pub enum RulePosition {
         /// The first third.
         Early = "early",
@@ -40,32 +34,6 @@ named_enum! {
         Middle = "middle",
         /// The last third.
         Late = "late",
-    }
-}
-
-impl RulePosition {
-    /// The share of the tokens of the first span that are before the rule.
-    fn share(self) -> f64 {
-        match self {
-            RulePosition::Early => 1.0 / 6.0,
-            RulePosition::Middle => 3.0 / 6.0,
-            RulePosition::Late => 5.0 / 6.0,
-        }
-    }
-
-    /// The index in `messages` at which the message of the rule is inserted. The first compression removes `span`. The
-    /// index is the first boundary at or after the share of its tokens, so never between a call and its result.
-    pub fn place(self, messages: &[Message], span: Range<usize>, tokens: &[Tokens]) -> usize {
-        let sizes = tokens.get(span.clone()).unwrap_or_default();
-        let all: u64 = sizes.iter().map(|size| size.0).sum();
-        let mut before = 0;
-        for (at, size) in span.clone().zip(sizes) {
-            if before as f64 >= self.share() * all as f64 && is_boundary(messages, at) {
-                return at;
-            }
-            before += size.0;
-        }
-        span.end
     }
 }
 
@@ -86,8 +54,6 @@ pub struct RuleFinder {
     prohibition: FactFinder,
     /// Prohibitions in scripts without spaces, which match anywhere: 之前不要重启.
     unspaced: Vec<String>,
-    /// Whether the words that forbid are those of the language.
-    is_built_in: bool,
 }
 
 impl RuleFinder {
@@ -98,31 +64,16 @@ impl RuleFinder {
             .trim()
             .trim_end_matches(['.', '!', '。', '！'])
             .to_owned();
-        let prohibition = match rule.prohibition.as_slice() {
-            [] => prohibitions(rule.language).map(str::to_owned).collect(),
-            words => words.to_vec(),
-        };
-        let (unspaced, prohibition): (Vec<String>, Vec<String>) = prohibition
-            .into_iter()
+        let (unspaced, prohibition): (Vec<String>, Vec<String>) = prohibitions(rule.language)
+            .map(str::to_owned)
             .partition(|word| word.chars().all(is_unspaced));
+        let finder = |spellings| FactFinder::new(&Fact { spellings });
         RuleFinder {
             unspaced: unspaced.iter().map(|word| fold(word)).collect(),
-            whole: FactFinder::new(&Fact {
-                spellings: vec![text],
-            }),
-            object: FactFinder::new(&Fact {
-                spellings: rule.object.clone(),
-            }),
-            prohibition: FactFinder::new(&Fact {
-                spellings: prohibition,
-            }),
-            is_built_in: rule.prohibition.is_empty(),
+            whole: finder(vec![text]),
+            object: finder(vec![rule.object.clone()]),
+            prohibition: finder(prohibition),
         }
-    }
-
-    /// The object of the rule, to check whether a session mentions it anyway.
-    pub fn object(&self) -> &FactFinder {
-        &self.object
     }
 
     /// Whether the rule occurs in `text`; `folded` is `text` after [`sessions::transcript::fold_document`].
@@ -154,7 +105,7 @@ impl RuleFinder {
                 .unspaced
                 .iter()
                 .any(|word| sentence.contains(word.as_str()))
-            || self.is_built_in && FORBIDDEN.is_match(sentence);
+            || FORBIDDEN.is_match(sentence);
         is_forbidden && !cancels(sentence)
     }
 }
@@ -264,15 +215,13 @@ pub fn language_of(messages: &[Message]) -> Locale {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sessions::transcript::{ToolCall, fold_document};
+    use sessions::transcript::fold_document;
 
     fn rule(language: Locale, text: &str, object: &str) -> Rule {
         Rule {
-            name: "r".into(),
             language,
             text: text.into(),
-            object: vec![object.into()],
-            prohibition: Vec::new(),
+            object: object.into(),
         }
     }
 
@@ -356,36 +305,6 @@ mod tests {
             '-'
         );
         assert_eq!(survival(&rule, "特别是 db/billing_schema.sql"), '-');
-    }
-
-    #[test]
-    fn own_words_replace_those_of_the_language() {
-        let rule = Rule {
-            prohibition: vec!["hands off".into()],
-            ..rule(Locale::En, "Hands off port 48213.", "48213")
-        };
-        assert_eq!(survival(&rule, "port 48213: hands off, says the user"), 'n');
-        assert_eq!(survival(&rule, "never use port 48213"), '-');
-    }
-
-    #[test]
-    fn a_rule_goes_to_a_boundary_of_the_first_span() {
-        let mut call = Message::text(Role::Assistant, "");
-        call.tool_calls = vec![ToolCall::new("c", "Read", "{}")];
-        let said = || Message::text(Role::User, "x");
-        let messages = [
-            said(),
-            said(),
-            call,
-            Message::result("c", "y"),
-            said(),
-            said(),
-        ];
-        let places =
-            RulePosition::ALL.map(|position| position.place(&messages, 0..6, &[Tokens(10); 6]));
-        assert_eq!(places, [1, 4, 5], "3 would part the call from its result");
-        let one = RulePosition::ALL.map(|position| position.place(&messages, 0..1, &[Tokens(10)]));
-        assert_eq!(one, [1, 1, 1]);
     }
 
     #[test]
