@@ -30,6 +30,9 @@ pub struct Rates {
     pub output: f64,
 }
 
+/// The rates of a model for a request with so much input; `None` if no price is known.
+pub type PriceOf<'p> = &'p dyn Fn(&str, Tokens) -> Option<Rates>;
+
 /// Tokens and dollars of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BillItem {
@@ -75,40 +78,34 @@ impl TokenBill {
         }
     }
 
-    fn add(&mut self, tokens: RequestTokens, rates: Rates) {
-        self.requests += 1;
-        self.input.add(tokens.plain, rates.input);
-        self.cache_write.add(tokens.written, rates.write);
-        self.cache_write.add(tokens.written_hour, rates.write_hour);
-        self.cache_read.add(tokens.read, rates.read);
-        self.output.add(tokens.output, rates.output);
-    }
-}
-
-/// The tokens of a request by how they are charged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct RequestTokens {
-    plain: u64,
-    read: u64,
-    written: u64,
-    written_hour: u64,
-    output: u64,
-}
-
-impl RequestTokens {
-    /// `None` where the log does not count input, cache reads and output.
-    fn new(usage: &Usage) -> Option<RequestTokens> {
-        let (input, cached) = (usage.input?.0, usage.cached_input?.0);
-        let read = cached.min(input);
-        let written = usage.cache_write.unwrap_or_default().0.min(input - read);
-        let written_hour = usage.cache_write_hour.unwrap_or_default().0.min(written);
-        Some(RequestTokens {
-            plain: input - read - written,
-            read,
-            written: written - written_hour,
-            written_hour,
-            output: usage.output?.0,
-        })
+    /// The bill of one request.
+    fn of_request(step: &ModelStep, price_of: PriceOf<'_>) -> Result<TokenBill, LeftOut> {
+        let Usage {
+            input: Some(input),
+            cached_input: Some(cached),
+            output: Some(output),
+            ..
+        } = step.usage
+        else {
+            return Err(LeftOut::NoCacheCounters);
+        };
+        let model = step.model.as_deref().ok_or(LeftOut::NoModel)?;
+        let rates = price_of(model, input).ok_or_else(|| LeftOut::NoPrice(model.to_owned()))?;
+        let read = cached.0.min(input.0);
+        let written = step.usage.cache_write.unwrap_or_default().0;
+        let written = written.min(input.0 - read);
+        let for_an_hour = step.usage.cache_write_hour.unwrap_or_default().0;
+        let for_an_hour = for_an_hour.min(written);
+        let mut request = TokenBill {
+            requests: 1,
+            ..TokenBill::default()
+        };
+        request.input.add(input.0 - read - written, rates.input);
+        request.cache_write.add(written - for_an_hour, rates.write);
+        request.cache_write.add(for_an_hour, rates.write_hour);
+        request.cache_read.add(read, rates.read);
+        request.output.add(output.0, rates.output);
+        Ok(request)
     }
 }
 
@@ -233,18 +230,10 @@ impl SessionSteps {
     }
 
     /// The bill, and what the compactions rewrote.
-    fn bill(
-        &self,
-        price_of: &dyn Fn(&str, Tokens) -> Option<Rates>,
-    ) -> Result<(TokenBill, Vec<Rewrite>), LeftOut> {
+    fn bill(&self, price_of: PriceOf<'_>) -> Result<(TokenBill, Vec<Rewrite>), LeftOut> {
         let (mut bill, mut rewrites) = (TokenBill::default(), Vec::new());
         for (at, step) in self.steps.iter().enumerate() {
-            let tokens = RequestTokens::new(&step.usage).ok_or(LeftOut::NoCacheCounters)?;
-            let model = step.model.as_deref().ok_or(LeftOut::NoModel)?;
-            let rates = price_of(model, step.usage.input.unwrap_or_default())
-                .ok_or_else(|| LeftOut::NoPrice(model.to_owned()))?;
-            let mut request = TokenBill::default();
-            request.add(tokens, rates);
+            let request = TokenBill::of_request(step, price_of)?;
             bill += request;
             if let Some((message, time)) = self.compactions.get(&at) {
                 let BillItem { tokens, usd } = request.uncached();
@@ -266,10 +255,7 @@ impl SessionSteps {
 
 /// Adds up the logs. Requests that a log shares with an earlier one, by name, count once: a resumed or forked log begins
 /// with the requests of the log that it continues. `price_of` gives the rates of a model for a request with so much input.
-pub fn economics(
-    mut logs: Vec<SessionSteps>,
-    price_of: &dyn Fn(&str, Tokens) -> Option<Rates>,
-) -> Economics {
+pub fn economics(mut logs: Vec<SessionSteps>, price_of: PriceOf<'_>) -> Economics {
     logs.sort_by(|a, b| (&a.file, &a.session).cmp(&(&b.file, &b.session)));
     let mut seen: HashSet<u64> = HashSet::new();
     let mut counted: Vec<Vec<u64>> = Vec::new();
