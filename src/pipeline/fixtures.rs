@@ -349,7 +349,7 @@ fn with_bank(
         selected: probes_by_point(&bank, points.len()),
         variants: Vec::new(),
         digests: digests(&fixture, &bank, &points),
-        recorded: recorded(&fixture),
+        recorded: Digest::of_json(&(PATTERNS, fixture.begins_midway)),
         fixture: Arc::new(fixture),
         bank: Arc::new(bank),
         points,
@@ -390,24 +390,6 @@ fn stem(path: &str) -> String {
         .or_else(|| name.strip_suffix(".json"))
         .unwrap_or(name)
         .to_owned()
-}
-
-/// See [`LoadedFixture::recorded`].
-fn recorded(fixture: &Fixture) -> Digest {
-    let Fixture {
-        reference_patterns,
-        messages,
-        begins_midway,
-        ..
-    } = fixture;
-    let references = messages
-        .iter()
-        .map(|message| (&message.cut_references, &message.attached_references));
-    let recorded: Vec<_> = references
-        .enumerate()
-        .filter(|(_, (cut, attached))| !cut.is_empty() || !attached.is_empty())
-        .collect();
-    Digest::of_json(&(PATTERNS, reference_patterns, recorded, begins_midway))
 }
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {

@@ -152,8 +152,8 @@ pub struct LoadedFixture {
     pub variants: Vec<Arc<Variant>>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
-    /// The digest of what decides, besides the messages, which references a session knows: patterns, recorded
-    /// references.
+    /// The digest of what decides, besides the messages, which references a session knows: the patterns, and whether its
+    /// log begins in the middle of the session.
     pub recorded: Digest,
     /// The fixture's file, relative to the folder.
     pub path: String,

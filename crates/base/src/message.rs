@@ -41,13 +41,6 @@ pub struct Message {
     /// On a tool message: the call it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// References of the text before it was cut or replaced, as far as a later message of the assistant uses them.
-    /// They are written in fixtures alone and shown to nobody.
-    #[serde(default, skip_serializing)]
-    pub cut_references: Vec<String>,
-    /// The same for attachments in front of the message, which are not messages themselves.
-    #[serde(default, skip_serializing)]
-    pub attached_references: Vec<String>,
 }
 
 impl Message {
@@ -58,8 +51,6 @@ impl Message {
             content: content.into(),
             tool_calls: Vec::new(),
             tool_call_id: None,
-            cut_references: Vec::new(),
-            attached_references: Vec::new(),
         }
     }
 

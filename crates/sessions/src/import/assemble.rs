@@ -11,7 +11,7 @@ use super::format::Format;
 use super::scrub::{ScrubReport, ScrubSettings, Suspicion, audit, record_scrubbing, scrub};
 use super::source::{LONGEST_NAME, plain_name};
 use crate::transcript::{
-    Fixture, Message, RecordedContext, Role, ends_of_spans, is_boundary, points_at_shares,
+    Fixture, Message, RecordedContext, Role, ends_of_spans, is_boundary, points_at_shares, start_of,
 };
 use base::units::Tokens;
 
@@ -118,13 +118,6 @@ pub fn assemble(
 fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>) -> Fixture {
     let notes = notes_of(&conversation, format);
     let recorded = recorded_contexts(&conversation);
-    let mut messages = conversation.messages;
-    for (at, references) in conversation.attached {
-        let next = at.min(messages.len().saturating_sub(1));
-        if let Some(message) = messages.get_mut(next) {
-            message.attached_references.extend(references);
-        }
-    }
     Fixture {
         name: plain_name(name.unwrap_or(&conversation.name_hint)),
         description: format!(
@@ -135,12 +128,11 @@ fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>)
         tags: Vec::new(),
         points: Vec::new(),
         truncated_to: None,
-        reference_patterns: None,
         tools: conversation.tools,
         begins_midway: conversation.begins_midway,
         compactions: conversation.compactions,
         recorded,
-        messages,
+        messages: conversation.messages,
         notes,
         extra: serde_json::Map::new(),
     }
@@ -218,11 +210,7 @@ pub fn propose(
     rules: PointRules,
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Vec<usize> {
-    let start = usize::from(
-        messages
-            .first()
-            .is_some_and(|first| first.role == Role::System),
-    );
+    let start = start_of(messages);
     if rules == PointRules::default() {
         return points_at_shares(messages, start, SHARES, count)
             .into_iter()
@@ -273,12 +261,7 @@ pub const FEWEST_TOKENS: u64 = 1000;
 
 /// Whether there is nothing to compress: fewer messages or tokens than [`FEWEST_MESSAGES`] and [`FEWEST_TOKENS`].
 pub fn is_too_short(messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> bool {
-    let start = usize::from(
-        messages
-            .first()
-            .is_some_and(|first| first.role == Role::System),
-    );
-    let session = messages.get(start..).unwrap_or_default();
+    let session = messages.get(start_of(messages)..).unwrap_or_default();
     let tokens: Tokens = session.iter().map(count).sum();
     session.len() < FEWEST_MESSAGES || tokens < Tokens(FEWEST_TOKENS)
 }

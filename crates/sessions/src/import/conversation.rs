@@ -145,8 +145,6 @@ pub struct Conversation {
     pub uncounted: usize,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
-    /// References of attachments that are not messages: those before each of these messages, or after the last.
-    pub attached: Vec<(usize, Vec<String>)>,
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
     /// What was repaired, with counts of messages.

@@ -15,7 +15,6 @@ use super::pairing::{OpenCalls, Pairing, is_void};
 use super::placeholder::is_placeholder;
 use super::scrub::joined_ranges;
 use super::written_call::written_call;
-use crate::references::references_in;
 use crate::transcript::{CLEARED_RESULT, Message, Role, ToolCall};
 use base::units::Usage;
 
@@ -361,25 +360,14 @@ impl ConversationDraft {
         format!("call_{}", self.ids)
     }
 
-    /// Notes a text that the model was shown here although it is not a message. Right after a compaction it is part of
-    /// the new context.
+    /// Adds a text that the model was shown although it is not a message, where it is right after a compaction: then it is
+    /// part of the new context.
     pub(super) fn attach(&mut self, text: &str) {
-        let message = self.made.messages.len();
-        if let Some(last) = self
-            .made
-            .recorded
-            .last_mut()
-            .filter(|last| last.message == message)
-        {
+        let here = self.made.messages.len();
+        let last = self.made.recorded.last_mut();
+        if let Some(last) = last.filter(|last| last.message == here) {
             last.replacement.push('\n');
             last.replacement.push_str(text);
-        }
-        let references: Vec<String> = references_in(text)
-            .into_iter()
-            .map(|reference| reference.text)
-            .collect();
-        if !references.is_empty() {
-            self.made.attached.push((message, references));
         }
     }
 
@@ -511,10 +499,6 @@ impl ConversationDraft {
         let forgotten = forgotten
             .map(|(entry, by)| (place(*entry), place(*by)))
             .collect();
-        let attached = conversation.attached.iter();
-        let attached = attached
-            .map(|(entry, references)| (place(*entry), references.clone()))
-            .collect();
         let copied = if self.copied == 0 {
             0
         } else {
@@ -538,7 +522,6 @@ impl ConversationDraft {
         Conversation {
             compactions,
             forgotten,
-            attached,
             recorded,
             ..conversation
         }

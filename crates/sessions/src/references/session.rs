@@ -124,11 +124,6 @@ impl SessionNoise {
         SessionNoise { keys }
     }
 
-    /// Adds references that the system prompt contained.
-    pub fn add(&mut self, references: &[Reference]) {
-        self.keys.extend(references.iter().map(Reference::key));
-    }
-
     /// Whether a reference is noise.
     pub fn has(&self, reference: &Reference) -> bool {
         self.keys.contains(&reference.key())

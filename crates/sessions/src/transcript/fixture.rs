@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -42,10 +42,6 @@ pub struct Fixture {
     /// The number of messages to which the session was cut, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_to: Option<u64>,
-    /// The version of the patterns by which references were found before anything was cut; `None` of a fixture that
-    /// records none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference_patterns: Option<u32>,
     /// Where the agent itself compacted its history: exclusive message indices in rising order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<usize>,
@@ -59,7 +55,6 @@ pub struct Fixture {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<serde_json::Value>,
     /// The transcript.
-    #[serde(serialize_with = "with_recorded_references")]
     pub messages: Vec<Message>,
     /// Remarks of whoever made the fixture.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
@@ -67,27 +62,6 @@ pub struct Fixture {
     /// Keys this program does not know.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
-}
-
-/// Serializes messages with their recorded references, which only fixtures have.
-fn with_recorded_references<S: Serializer>(
-    messages: &[Message],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Recorded<'m> {
-        #[serde(flatten)]
-        message: &'m Message,
-        #[serde(skip_serializing_if = "<[String]>::is_empty")]
-        cut_references: &'m [String],
-        #[serde(skip_serializing_if = "<[String]>::is_empty")]
-        attached_references: &'m [String],
-    }
-    serializer.collect_seq(messages.iter().map(|message| Recorded {
-        message,
-        cut_references: &message.cut_references,
-        attached_references: &message.attached_references,
-    }))
 }
 
 /// What a product's own compaction made of the history before it.
@@ -124,29 +98,22 @@ impl Fixture {
         }
     }
 
-    /// Whether `import` cut tool outputs.
-    pub fn has_cut_outputs(&self) -> bool {
-        self.messages
-            .iter()
-            .any(|message| message.content.contains(CUT_MARK))
-    }
-
     /// The leading system message, which is kept aside.
     pub fn system(&self) -> Option<&str> {
-        self.messages
-            .first()
-            .filter(|message| message.role == Role::System)
-            .map(|message| message.content.as_str())
+        let leading = self.messages.get(..self.start())?.first()?;
+        Some(&leading.content)
     }
 
     /// Index of the first message that is compressed: a leading system message is kept aside.
     pub fn start(&self) -> usize {
-        usize::from(
-            self.messages
-                .first()
-                .is_some_and(|m| m.role == Role::System),
-        )
+        start_of(&self.messages)
     }
+}
+
+/// How many messages at the beginning are kept aside: a leading system message.
+pub(crate) fn start_of(messages: &[Message]) -> usize {
+    let first = messages.first();
+    usize::from(first.is_some_and(|first| first.role == Role::System))
 }
 
 /// A fixture with the place of each of its messages in the text it was read from.

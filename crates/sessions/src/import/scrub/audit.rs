@@ -106,8 +106,6 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
         for call in &message.tool_calls {
             look(&call.function.arguments, Some(index));
         }
-        let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
-        look(&recorded, Some(index));
     }
     suspicions
 }

@@ -21,7 +21,6 @@ use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
-use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
 use base::text::each_string;
 use edit::cut;
@@ -265,9 +264,6 @@ impl Scrubber {
                 call.function.name = scrubbed.clone();
                 call.function.arguments = self.scrub_text(&call.function.arguments, report);
             }
-            for reference in recorded_mut(message) {
-                *reference = self.scrub_text(reference, report);
-            }
             if message.role == Role::Assistant {
                 let mut count = 0;
                 message.content =
@@ -290,7 +286,6 @@ impl Scrubber {
         for tool in &mut fixture.tools {
             each_string(tool, &mut |text| *text = self.scrub_text(text, report));
         }
-        record_references(fixture, &settings.facts);
         replace_system_prompts(fixture, report);
         drop_messages(fixture, report);
         cut_outputs(fixture, &settings.facts, report);
@@ -384,109 +379,6 @@ fn is_alone(text: &str, place: &Range<usize>) -> bool {
             .any(char::is_ascii_alphanumeric)
 }
 
-/// The references recorded of a message.
-fn recorded(message: &Message) -> impl Iterator<Item = &str> {
-    message
-        .cut_references
-        .iter()
-        .chain(&message.attached_references)
-        .map(String::as_str)
-}
-
-fn recorded_mut(message: &mut Message) -> impl Iterator<Item = &mut String> {
-    message
-        .cut_references
-        .iter_mut()
-        .chain(&mut message.attached_references)
-}
-
-/// Records the references in what is about to be replaced or cut, once: a fixture that was cut before keeps its record,
-/// and one that loses nothing needs none.
-fn record_references(fixture: &mut Fixture, facts: &[String]) {
-    if fixture.reference_patterns.is_some() || fixture.has_cut_outputs() {
-        return;
-    }
-    let leading = fixture
-        .messages
-        .iter()
-        .take_while(|message| message.role == Role::System)
-        .count();
-    let is_cut: Vec<bool> = fixture
-        .messages
-        .iter()
-        .map(|message| is_to_be_cut(message, facts))
-        .collect();
-    let mut system = fixture.messages.iter().take(leading);
-    let is_complete = !is_cut.contains(&true)
-        && system.all(|message| message.content == SYSTEM_PLACEHOLDER)
-        && fixture
-            .messages
-            .iter()
-            .all(|message| message.attached_references.is_empty());
-    if is_complete {
-        return;
-    }
-    fixture.reference_patterns = Some(PATTERNS);
-    let used = ReferenceUse::from_messages(&fixture.messages);
-    let mut of_system = Vec::new();
-    for ((at, message), is_cut) in fixture.messages.iter_mut().enumerate().zip(is_cut) {
-        let attached = message.attached_references.join("\n");
-        message.attached_references = used.used_after(at, &attached);
-        if at < leading {
-            of_system.extend(used.used_after(at, &message.content));
-        } else if is_cut {
-            message.cut_references = used.used_after(at, &readable_text(message));
-        }
-    }
-    of_system.sort_unstable();
-    of_system.dedup();
-    if let Some(first) = fixture.messages.first_mut() {
-        first.cut_references.extend(of_system);
-    }
-}
-
-fn is_to_be_cut(message: &Message, facts: &[String]) -> bool {
-    output_of(message).is_some_and(|output| cut(output, facts).is_some())
-}
-
-/// The references that the assistant uses, with the last message that uses each.
-struct ReferenceUse {
-    references: Vec<Reference>,
-    last: Vec<usize>,
-    index: ReferenceIndex,
-}
-
-impl ReferenceUse {
-    fn from_messages(messages: &[Message]) -> ReferenceUse {
-        let mut last: BTreeMap<String, (usize, Reference)> = BTreeMap::new();
-        for (at, message) in messages
-            .iter()
-            .enumerate()
-            .filter(|(_, message)| message.role == Role::Assistant)
-        {
-            last.extend(
-                used_in(message)
-                    .into_iter()
-                    .map(|reference| (reference.key(), (at, reference))),
-            );
-        }
-        let (last, references): (Vec<usize>, Vec<Reference>) = last.into_values().unzip();
-        ReferenceUse {
-            index: ReferenceIndex::new(&references),
-            references,
-            last,
-        }
-    }
-
-    /// The references that occur in `text`, the text of message `at`, and are used after it.
-    fn used_after(&self, at: usize, text: &str) -> Vec<String> {
-        let occurrences = self.index.occurrences_in(text).into_iter();
-        let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
-        used.filter_map(|place| Some(self.references.get(place)?.text.clone()))
-            .collect()
-    }
-}
-
 /// All texts of a fixture in which a secret can occur.
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
@@ -499,7 +391,6 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
                 .iter()
                 .map(|call| call.function.arguments.as_str()),
         );
-        texts.extend(recorded(message));
     }
     let calls = fixture
         .messages
