@@ -6,6 +6,7 @@ use super::phrases::{clause, is_balanced, statement, terms, with_gap};
 use base::locale::Locale;
 use base::words::is_han;
 use lexical::notes::SessionOutline;
+use lexical::notes::rules::states_reason;
 
 /// Questions about what was decided, the better ones first.
 pub(super) fn decisions(
@@ -36,26 +37,10 @@ pub(super) fn decisions(
         .findings
         .iter()
         .rev()
-        .filter(|sentence| gives_reason(sentence));
+        .filter(|sentence| states_reason(sentence));
     let reasons =
         reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     split.chain(choices).chain(demands).chain(reasons)
-}
-
-/// Whether a sentence says why.
-pub(super) fn gives_reason(sentence: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        " because ",
-        " since ",
-        " so that ",
-        " due to ",
-        "root cause",
-        "因为",
-        "由于",
-        "原因",
-        "所以",
-    ];
-    WORDS.iter().any(|word| sentence.contains(word))
 }
 
 fn split_choice<'s>(sentence: &'s str, marks: &[&'static str]) -> Option<(&'s str, &'s str)> {

@@ -178,66 +178,43 @@ pub fn verify(
 ) -> CandidateVerdicts {
     let of_one_type = most.div_ceil(ProbeType::ALL.len());
     let mut seen = TakenQuestions::from_known(known);
-    let mut counts: BTreeMap<ProbeType, usize> = BTreeMap::new();
+    let mut kept: Vec<ProbeCandidate> = Vec::new();
     let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
-        let count = counts.entry(candidate.kind).or_default();
+        let is_surplus = count_of(candidate.kind, &kept) >= of_one_type;
         let rejection = rejection_reason(&candidate, history, span.clone())
-            .or_else(|| (*count >= of_one_type).then(|| SURPLUS.to_owned()))
+            .or_else(|| is_surplus.then(|| SURPLUS.to_owned()))
             .or_else(|| (!seen.add(&candidate)).then(|| "it repeats another probe".to_owned()));
         match rejection {
             Some(why) => verified.dropped.push((candidate, why)),
-            None => {
-                *count += 1;
-                verified
-                    .kept
-                    .push(probe_from_candidate(candidate, *count, point));
-            }
+            None => kept.push(candidate),
         }
     }
-    verified.kept.sort_by_key(|probe| probe.kind);
-    drop_surplus(&mut verified, counts, most);
-    let missing = ProbeType::ALL
-        .into_iter()
-        .filter(|kind| verified.kept.iter().all(|probe| probe.kind != *kind));
-    verified.missing = missing.collect();
+    kept.sort_by_key(|candidate| candidate.kind);
+    // The last ones of the types that have the most go first.
+    while kept.len() > most {
+        let kind = ProbeType::ALL
+            .into_iter()
+            .max_by_key(|kind| count_of(*kind, &kept));
+        let Some(at) = kept.iter().rposition(|one| Some(one.kind) == kind) else {
+            break;
+        };
+        verified.dropped.push((kept.remove(at), SURPLUS.to_owned()));
+    }
+    let missing = ProbeType::ALL.into_iter();
+    verified.missing = missing.filter(|kind| count_of(*kind, &kept) == 0).collect();
+    let mut numbers: BTreeMap<ProbeType, usize> = BTreeMap::new();
+    let probes = kept.into_iter().map(|candidate| {
+        let number = numbers.entry(candidate.kind).or_default();
+        *number += 1;
+        probe_from_candidate(candidate, *number, point)
+    });
+    verified.kept = probes.collect();
     verified
 }
 
-/// Drops the last probes of the types that have the most, until there are no more than `most`.
-fn drop_surplus(
-    verified: &mut CandidateVerdicts,
-    mut counts: BTreeMap<ProbeType, usize>,
-    most: usize,
-) {
-    while verified.kept.len() > most {
-        let Some((kind, count)) = counts.iter_mut().max_by_key(|(_, count)| **count) else {
-            return;
-        };
-        *count -= 1;
-        let Some(at) = verified.kept.iter().rposition(|probe| probe.kind == *kind) else {
-            return;
-        };
-        let Probe {
-            kind,
-            question,
-            expected_facts,
-            reference_answer,
-            ..
-        } = verified.kept.remove(at);
-        let expected_facts = expected_facts
-            .iter()
-            .map(|fact| fact.name().to_owned())
-            .collect();
-        let reference_answer = reference_answer.unwrap_or_default();
-        let candidate = ProbeCandidate {
-            kind,
-            question,
-            expected_facts,
-            reference_answer,
-        };
-        verified.dropped.push((candidate, SURPLUS.to_owned()));
-    }
+fn count_of(kind: ProbeType, candidates: &[ProbeCandidate]) -> usize {
+    candidates.iter().filter(|one| one.kind == kind).count()
 }
 
 fn rejection_reason(

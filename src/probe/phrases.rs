@@ -1,5 +1,7 @@
 //! The words and sentences that questions by rule are made of: exact names, clauses, gaps, short paths.
 
+use lexical::notes::rules::announces;
+
 /// A sentence with more characters makes no question; one with fewer words says too little.
 const LONGEST_SENTENCE: usize = 220;
 const FEWEST_WORDS: usize = 5;
@@ -54,25 +56,6 @@ pub(super) fn is_topic(term: &str) -> bool {
 /// A sentence as a question can quote it: without the marks of lists and of Markdown, with balanced brackets; `None`
 /// for what is not a statement, or only announces what the agent does next.
 pub(super) fn statement(sentence: &str) -> Option<String> {
-    const NARRATION: [&str; 17] = [
-        "let me",
-        "now let me",
-        "let's",
-        "i'll ",
-        "i’ll ",
-        "now i'll",
-        "i will",
-        "i'm going",
-        "i’m going",
-        "i am going",
-        "now i",
-        "i need to",
-        "i should",
-        "wait",
-        "让我",
-        "我来",
-        "我将",
-    ];
     let mut text = sentence.trim();
     loop {
         let label = text.strip_prefix("THOUGHT:").unwrap_or(text);
@@ -94,7 +77,6 @@ pub(super) fn statement(sentence: &str) -> Option<String> {
         text = bare;
     }
     let text = text.replace("**", "");
-    let lower = text.to_lowercase();
     let wide = text.chars().any(|c| u32::from(c) > 0x2E80);
     let enough = if wide {
         text.chars().count() > 9
@@ -108,7 +90,7 @@ pub(super) fn statement(sentence: &str) -> Option<String> {
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && !text.contains(['|', '\u{fffd}', '\n'])
         && !text.contains("//")
-        && !NARRATION.iter().any(|start| lower.starts_with(start))
+        && !announces(&text)
         && is_balanced(&text);
     sound.then_some(text)
 }

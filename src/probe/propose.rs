@@ -4,12 +4,12 @@
 //! stood.
 
 use super::ProbeType;
-use super::decisions::{decisions, gap, gives_reason};
+use super::decisions::{decisions, gap};
 use super::generate::{ProbeCandidate, candidate};
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use base::locale::Locale;
 use lexical::notes::SessionOutline;
-use lexical::notes::rules::points_elsewhere;
+use lexical::notes::rules::{names_open_work, points_elsewhere, says_done, states_reason};
 use sessions::transcript::{FileLedger, FileRecord};
 
 /// The most files that one question asks for.
@@ -101,7 +101,7 @@ fn findings(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = Pr
         .findings
         .iter()
         .rev()
-        .filter(|sentence| !gives_reason(sentence))
+        .filter(|sentence| !states_reason(sentence))
         .filter_map(move |sentence| gap(ProbeType::Recall, sentence, locale, words))
 }
 
@@ -257,80 +257,9 @@ fn plan(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
     (!open.is_empty()).then(|| candidate(ProbeType::Continuation, question, open, &reference))
 }
 
-/// Words of what is not done: `todo` alone may be the name of a program.
-const OPEN: [&str; 38] = [
-    "remains to",
-    "remaining",
-    "remains open",
-    "still ",
-    "next ",
-    "next:",
-    "next,",
-    "left to",
-    "left open",
-    "not yet",
-    "is pending",
-    "are pending",
-    "still pending",
-    "follow-up",
-    "follow up",
-    "haven't",
-    "hasn't",
-    "open for",
-    "open question",
-    "open point",
-    "waiting for",
-    "wait for",
-    "blocked",
-    "unfinished",
-    "outstanding",
-    "tomorrow",
-    "todo:",
-    "to do:",
-    "need to",
-    "needs",
-    "接下来",
-    "下一步",
-    "还没",
-    "尚未",
-    "剩下",
-    "未完成",
-    "还需",
-    "待办",
-];
-/// Words of a sentence that says that something is not open.
-const CLOSED: [&str; 13] = [
-    "nothing",
-    "none ",
-    "no open",
-    "no pending",
-    "no remaining",
-    "no more",
-    "no longer",
-    "already",
-    "is done",
-    "are done",
-    "没有未",
-    "都完成",
-    "已完成",
-];
-/// Beginnings of sentences about what was done.
-const PAST: [&str; 8] = [
-    "i checked",
-    "i confirmed",
-    "i've ",
-    "done",
-    "fixed",
-    "added",
-    "updated",
-    "fixing",
-];
-
 fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
-    let lower = whole.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if !has(&OPEN) || has(&CLOSED) || PAST.iter().any(|start| lower.starts_with(start)) {
+    if !names_open_work(&whole) || says_done(&whole) {
         return None;
     }
     let mut names = terms(&whole).into_iter();

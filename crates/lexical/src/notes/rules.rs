@@ -38,6 +38,21 @@ rule!(
     r"(?i)\b(to-?do|next( step| up|:| is)|remain(s|ing)?|left (to|for|open)|still (fail|need|open|miss|broken|to|not|has|have|red)|not yet|pending|follow[- ]?up|unfinished|outstanding|later|haven'?t|hasn'?t|before (release|merging|shipping)|wait(ing)? (for|on)|tomorrow|blocked|open (question|issue|point|item)s?)|待办|接下来|下一步|还没|尚未|剩下|仍然|未完成|还需|有待"
 );
 rule!(
+    /// Whether a sentence names what is open or comes next: `todo` alone may be the name of a program.
+    names_open_work,
+    r"(?i)remains to|remaining|remains open|still |next[ :,]|left to|left open|not yet|(is|are|still) pending|follow[- ]up|haven't|hasn't|open (for|question|point)|wait(ing)? for|blocked|unfinished|outstanding|tomorrow|to ?do:|need to|needs|接下来|下一步|还没|尚未|剩下|未完成|还需|待办"
+);
+rule!(
+    /// Whether a sentence says that something is not open, or begins with what was done.
+    says_done,
+    r"(?i)nothing|none |no (open|pending|remaining|more|longer)|already|(is|are) done|没有未|都完成|已完成|^(i checked|i confirmed|i've |done|fixed|added|updated|fixing)"
+);
+rule!(
+    /// Whether a sentence only announces what the agent does next.
+    announces,
+    r"(?i)^(now )?(let me|let's|i['’]ll |i will|i['’]?( a)?m going)|^(now i|i need to|i should|wait|让我|我来|我将)"
+);
+rule!(
     /// Whether a sentence tells what a program or a file says.
     reports,
     r"(?i)\b(says?|said|shows?|reports?|reported|prints?|printed|logs?|exceeded|expected)\b|日志|输出|显示|超出"
