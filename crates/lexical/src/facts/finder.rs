@@ -110,17 +110,14 @@ impl FactFinder {
 
     /// Whether the fact occurs in `folded`, a text made by [`sessions::transcript::fold`].
     pub fn occurs_in(&self, folded: &str) -> bool {
-        self.needles
-            .iter()
-            .any(|needle| needle.first(folded).is_some())
+        let mut needles = self.needles.iter();
+        needles.any(|needle| needle.matches(folded).next().is_some())
     }
 
     /// Where it occurs in `folded`: byte ranges in rising order, none inside another.
     pub fn ranges(&self, folded: &str) -> Vec<Range<usize>> {
-        let mut all: Vec<Range<usize>> = Vec::new();
-        self.needles
-            .iter()
-            .for_each(|needle| needle.each(folded, |range| all.push(range)));
+        let needles = self.needles.iter();
+        let mut all: Vec<Range<usize>> = needles.flat_map(|one| one.matches(folded)).collect();
         all.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let mut outer: Vec<Range<usize>> = Vec::new();
         for range in all {
@@ -216,19 +213,11 @@ impl Needle {
         }
     }
 
-    fn first(&self, folded: &str) -> Option<Range<usize>> {
+    fn matches<'a>(&'a self, folded: &'a str) -> Box<dyn Iterator<Item = Range<usize>> + 'a> {
         match self {
-            Needle::Text(text) => text.matches(folded).next(),
-            Needle::Hash(hash) => hash.matches(folded).next(),
-            Needle::Path(path) => path.matches(folded).next(),
-        }
-    }
-
-    fn each(&self, folded: &str, mut visit: impl FnMut(Range<usize>)) {
-        match self {
-            Needle::Text(text) => text.matches(folded).for_each(&mut visit),
-            Needle::Hash(hash) => hash.matches(folded).for_each(&mut visit),
-            Needle::Path(path) => path.matches(folded).for_each(&mut visit),
+            Needle::Text(text) => Box::new(text.matches(folded)),
+            Needle::Hash(hash) => Box::new(hash.matches(folded)),
+            Needle::Path(path) => Box::new(path.matches(folded)),
         }
     }
 }

@@ -124,43 +124,21 @@ fn sections(notes: &SessionNotes) -> Vec<Section> {
         .iter()
         .map(|d| format!("the user demands: {d}"))
         .chain(notes.decisions.iter().cloned());
-    vec![
-        Section {
-            heading: "Files created",
-            entries: created,
-            share: 0.16,
-        },
-        Section {
-            heading: "Files modified",
-            entries: modified,
-            share: 0.18,
-        },
-        Section {
-            heading: "Files deleted",
-            entries: deleted,
-            share: 0.04,
-        },
-        Section {
-            heading: "Files read",
-            entries: read,
-            share: 0.07,
-        },
-        Section {
-            heading: "Failed commands",
-            entries: failures,
-            share: 0.2,
-        },
-        Section {
-            heading: "Decisions",
-            entries: decisions.collect(),
-            share: 0.25,
-        },
-        Section {
-            heading: "Open tasks",
-            entries: notes.tasks.clone(),
-            share: 0.1,
-        },
-    ]
+    let all = [
+        ("Files created", created, 0.16),
+        ("Files modified", modified, 0.18),
+        ("Files deleted", deleted, 0.04),
+        ("Files read", read, 0.07),
+        ("Failed commands", failures, 0.2),
+        ("Decisions", decisions.collect(), 0.25),
+        ("Open tasks", notes.tasks.clone(), 0.1),
+    ];
+    let sections = all.into_iter().map(|(heading, entries, share)| Section {
+        heading,
+        entries,
+        share,
+    });
+    sections.collect()
 }
 
 /// A line on each of the `wanted` files.
