@@ -62,6 +62,16 @@ pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, column)
 }
 
+/// All strings of a JSON value, without keys.
+pub fn strings_in(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings_in).collect(),
+        Value::Object(object) => object.values().flat_map(strings_in).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
 /// Hands every string of a JSON value to `edit`; keys are not touched.
 pub fn each_string(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
     match value {

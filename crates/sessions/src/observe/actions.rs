@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::references::{FileLines, Lines, Target, command_of, targets};
+use crate::references::{FileLines, Lines, Target, command_of, is_error_line, targets};
 use crate::transcript::{
     FileAction, Message, Role, ToolCall, file_operations, is_failed_read, is_failed_result,
     may_change_any_file, may_deny, stated_exit_code,
@@ -227,7 +227,7 @@ fn error_of(result: &str) -> Option<(String, String)> {
         return None;
     }
     let mut lines: Vec<&str> = lines_without_code(result)
-        .filter(|line| describes_an_error(line))
+        .filter(|line| is_error_line(line))
         .take(LINES)
         .collect();
     if lines.is_empty() {
@@ -250,21 +250,6 @@ fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && stated_exit_code(line).is_none())
-}
-
-fn describes_an_error(line: &str) -> bool {
-    let line = line.to_lowercase();
-    const MARKS: [&str; 8] = [
-        "error",
-        "fail",
-        "panicked",
-        "exception",
-        "not found",
-        "no such",
-        "denied",
-        "cannot",
-    ];
-    MARKS.iter().any(|mark| line.contains(mark))
 }
 
 /// Removes digits: times, addresses and line numbers differ between two occurrences of the same error.

@@ -15,6 +15,7 @@ mod shape;
 mod target;
 
 pub use index::ReferenceIndex;
+pub(crate) use noise::is_error_line;
 pub use scan::{find_references, references_in};
 pub use session::{SessionNoise, command_of, readable_text, used_in};
 pub use target::{FileLines, Lines, Target, targets};

@@ -103,7 +103,7 @@ fn is_random(name: &str) -> bool {
 }
 
 /// Whether a line reports an error.
-pub(super) fn is_error_line(line: &str) -> bool {
+pub(crate) fn is_error_line(line: &str) -> bool {
     const WORDS: &[&str] = &[
         "error",
         "exception",

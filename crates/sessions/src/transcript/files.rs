@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::operation::{FileAction, FileOperation};
-use super::shell::{may_change_unnamed_files, shell_operations};
+use super::shell::{ShellCommand, may_change_unnamed_files, shell_commands};
 use base::message::ToolCall;
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
@@ -60,7 +60,11 @@ pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
             operations.extend(patched(text));
         }
         for command in &commands {
-            operations.extend(shell_operations(command));
+            operations.extend(
+                shell_commands(command)
+                    .iter()
+                    .flat_map(ShellCommand::operations),
+            );
         }
     }
     operations

@@ -33,6 +33,6 @@ pub use fixture::{
 pub use fold::{MappedFold, fold, fold_by, fold_document};
 pub use ledger::{FileLedger, FileRecord};
 pub use operation::{FileAction, FileOperation, without_lines};
-pub use shell::{ShellCommand, may_change_unnamed_files, shell_commands, shell_operations};
+pub use shell::{ShellCommand, may_change_unnamed_files, shell_commands};
 pub use typed::typed_words;
 pub use typography::TypographyRules;

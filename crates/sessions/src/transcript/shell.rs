@@ -5,14 +5,6 @@ use std::str::Chars;
 
 use super::operation::{FileAction, FileOperation};
 
-/// The evident file operations of a command line, in order.
-pub fn shell_operations(command: &str) -> Vec<FileOperation> {
-    shell_commands(command)
-        .into_iter()
-        .flat_map(|command| command.operations())
-        .collect()
-}
-
 /// One command of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCommand {
@@ -565,8 +557,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(command: &str) -> Vec<(FileAction, String)> {
-        shell_operations(command)
-            .into_iter()
+        let operations = shell_commands(command).into_iter();
+        operations
+            .flat_map(|command| command.operations())
             .map(|o| (o.action, o.path))
             .collect()
     }

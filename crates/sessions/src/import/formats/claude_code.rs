@@ -15,6 +15,7 @@ use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::Role;
+use base::text::strings_in;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut session = ClaudeSession {
@@ -182,11 +183,11 @@ fn note_metadata(record: &Value, draft: &mut ConversationDraft) {
         .into_iter()
         .find_map(|key| record.get(key));
     let size = |keys: [&str; 2]| keys.iter().find_map(|key| number_at(metadata?, key));
-    if let Some(last) = draft.last_compaction() {
-        last.time = non_empty(str_of(record, "timestamp"));
-        last.tokens_before = size(["/preTokens", "/pre_tokens"]);
-        last.tokens_after = size(["/postTokens", "/post_tokens"]);
-    }
+    draft.describe_compaction(
+        non_empty(str_of(record, "timestamp")),
+        size(["/preTokens", "/pre_tokens"]),
+        size(["/postTokens", "/post_tokens"]),
+    );
 }
 
 /// Counts the requests of the message `id`. Where the API itself called a tool in between, they are listed one by one, and
@@ -336,22 +337,13 @@ const ATTACHED: [&str; 8] = [
     "diagnostics",
 ];
 
-fn strings_of(value: &Value) -> Vec<&str> {
-    match value {
-        Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(strings_of).collect(),
-        Value::Object(object) => object.values().flat_map(strings_of).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
-    }
-}
-
 /// A prompt that was typed while the model worked occurs nowhere else; other attachments are injected context.
 fn read_attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {
         if ATTACHED.contains(&kind) {
-            strings_of(attachment)
+            strings_in(attachment)
                 .into_iter()
                 .for_each(|text| draft.attach(text));
         }

@@ -117,6 +117,9 @@ impl Row {
                 let result = result_of(at(place), draft);
                 add_result(result, draft);
             }
+            Row::Compaction(..) if at("/data/success") == &Value::Bool(false) => {
+                draft.count_bookkeeping(kind);
+            }
             Row::Compaction(summary, before, after) => {
                 draft.note_compaction(first_at(record, summary));
                 let [before, after] = [before, after].map(|place| number_at(record, place));
@@ -143,7 +146,14 @@ pub(super) const COPILOT_CLI: Table = Table {
         ("assistant.message", Message("/data", "assistant")),
         ("tool.execution_start", Call("/data")),
         ("tool.execution_complete", Result("/data")),
-        ("session.compaction_complete", Hook(copilot_compaction)),
+        (
+            "session.compaction_complete",
+            Compaction(
+                &["/data/summaryContent"],
+                "/data/preCompactionTokens",
+                "/data/postCompactionTokens",
+            ),
+        ),
         ("session.*", Noise),
         ("hook.*", Noise),
         ("permission.*", Noise),
@@ -155,17 +165,6 @@ pub(super) const COPILOT_CLI: Table = Table {
         ("abort", Noise),
     ],
 };
-
-fn copilot_compaction(record: &Value, draft: &mut ConversationDraft) {
-    let data = record.get("data").unwrap_or(&Value::Null);
-    if data.get("success").and_then(Value::as_bool) == Some(false) {
-        return draft.count_bookkeeping("session.compaction_complete");
-    }
-    draft.note_compaction(str_of(data, "summaryContent"));
-    let sizes = ["/preCompactionTokens", "/postCompactionTokens"];
-    let [before, after] = sizes.map(|place| number_at(data, place));
-    draft.describe_compaction(non_empty(str_of(record, "timestamp")), before, after);
-}
 
 /// `gemini --output-format stream-json`.
 pub(super) const GEMINI_STREAM: Table = Table {

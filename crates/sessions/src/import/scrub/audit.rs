@@ -47,17 +47,13 @@ impl SuspicionKind {
     /// Whether scrubbing would replace it: then a fixture must not be committed with it. The others are for a person
     /// to look at.
     pub fn is_certain(&self) -> bool {
-        match self {
+        matches!(
+            self,
             SuspicionKind::Secret(_)
-            | SuspicionKind::HomeFolder
-            | SuspicionKind::Address
-            | SuspicionKind::Mention => true,
-            SuspicionKind::Machine
-            | SuspicionKind::Reasoning
-            | SuspicionKind::NetworkAddress
-            | SuspicionKind::Random
-            | SuspicionKind::Password => false,
-        }
+                | SuspicionKind::HomeFolder
+                | SuspicionKind::Address
+                | SuspicionKind::Mention
+        )
     }
 }
 

@@ -18,11 +18,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
-use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
 use crate::transcript::{Fixture, Message, Role};
-use base::text::each_string;
+use base::text::{each_string, strings_in};
 use edit::cut;
 use personal::HandleMatcher;
 use secrets::secrets;
@@ -401,15 +400,8 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
             .map(|call| call.function.name.as_str())
             .collect::<BTreeSet<&str>>(),
     );
-    let mut open: Vec<&Value> = fixture.tools.iter().chain([&fixture.notes]).collect();
-    while let Some(value) = open.pop() {
-        match value {
-            Value::String(text) => texts.push(text),
-            Value::Array(items) => open.extend(items),
-            Value::Object(object) => open.extend(object.values()),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
+    let values = fixture.tools.iter().chain([&fixture.notes]);
+    texts.extend(values.flat_map(strings_in));
     texts
 }
 
