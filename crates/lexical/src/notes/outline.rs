@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{SessionNotes, rules};
+use sessions::references::command_of;
 use sessions::transcript::{
-    FileRecord, Message, Role, ToolCall, command_in, is_refused_by_user, shell_commands,
-    typed_words,
+    FileRecord, Message, Role, ToolCall, is_refused_by_user, shell_commands, typed_words,
 };
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
@@ -205,10 +205,7 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
 /// The command line of a call, if it is a single line.
 fn command(arguments: &str) -> Option<String> {
     const LONGEST: usize = 110;
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
-    let command = ["command", "cmd"]
-        .into_iter()
-        .find_map(|key| command_in(arguments.get(key)?))?;
+    let command = command_of(arguments)?;
     let command = command.trim();
     (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }
