@@ -1,5 +1,21 @@
 //! Cutting texts: classes of characters, words, paths and sentences. What a text is made of is decided here alone.
 
+/// A closed list of words, with blanks between them.
+#[derive(Clone, Copy, Debug)]
+pub struct WordList(pub &'static str);
+
+impl WordList {
+    /// The words.
+    pub fn iter(self) -> impl Iterator<Item = &'static str> {
+        self.0.split_ascii_whitespace()
+    }
+
+    /// Whether this is one of the words.
+    pub fn has(self, word: &str) -> bool {
+        self.iter().any(|listed| listed == word)
+    }
+}
+
 /// Whether `c` is a Chinese character. Japanese and old Korean texts have them, too.
 pub fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')

@@ -8,6 +8,7 @@ use crate::report::{Finding, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::tokens::estimate_tokens;
+use base::words::WordList;
 use lexical::terms;
 use sessions::import::has_secret;
 use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_in};
@@ -282,12 +283,14 @@ fn object_words(object: &str) -> Vec<String> {
             .map(|reference| reference.text.to_lowercase())
             .collect();
     }
-    const STOPPED: &str = " this that them these those anything something forget worry know want need think have just there \
-        really yet please with ";
+    const STOPPED: WordList = WordList(
+        "this that them these those anything something forget worry know want need think have just there \
+        really yet please with",
+    );
     let lower = object.to_lowercase();
     let words = lower
         .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| word.len() > 3 && !STOPPED.contains(&format!(" {word} ")));
+        .filter(|word| word.len() > 3 && !STOPPED.has(word));
     let stems: Vec<String> = words.map(|word| word.chars().take(6).collect()).collect();
     if !stems.is_empty() {
         return stems;

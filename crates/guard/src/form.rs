@@ -8,7 +8,7 @@ use crate::histories::{Histories, excerpt, is_fence, prose, unfenced};
 use crate::report::{Finding, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
-use base::words::sentences;
+use base::words::{WordList, sentences};
 use lexical::{prompt_headings, terms};
 use sessions::references::{ReferenceIndex, ReferenceKind, references_in};
 
@@ -329,12 +329,13 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
     };
     let own = summary.trim_end().strip_suffix(word).unwrap_or(summary);
     // Whole words with which many others begin.
-    const WHOLE: &str = " in on of to at by up for off out not from with over all so none nothing ";
-    if word.len() == 1 || WHOLE.contains(&format!(" {} ", word.to_lowercase())) {
+    const WHOLE: WordList =
+        WordList("in on of to at by up for off out not from with over all so none nothing");
+    if word.len() == 1 || WHOLE.has(&word.to_lowercase()) {
         return false;
     }
     // Another form of the word is no other word.
-    const ENDINGS: &str = " s d r n y e es ed er ing ly ion ";
+    const ENDINGS: WordList = WordList("s d r n y e es ed er ing ly ion");
     let (mut is_whole, mut begins) = (false, false);
     for text in std::iter::once(own).chain(histories.texts()) {
         for (at, _) in text.match_indices(word) {
@@ -345,8 +346,7 @@ fn ends_in_half_a_word(histories: &Histories<'_>, summary: &str, line: &str) -> 
                 let end = after
                     .find(|c: char| !c.is_alphabetic())
                     .unwrap_or(after.len());
-                let ending = format!(" {} ", after.get(..end).unwrap_or(""));
-                begins |= end > 0 && !ENDINGS.contains(&ending);
+                begins |= end > 0 && !ENDINGS.has(after.get(..end).unwrap_or(""));
             }
         }
         if is_whole {

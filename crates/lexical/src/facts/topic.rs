@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::Fact;
 use super::finder::FactFinder;
-use base::words::{is_unspaced, words};
+use base::words::{WordList, is_unspaced, words};
 use sessions::transcript::fold;
 
 /// The content words of a question, without those of the facts that it asks for.
@@ -24,7 +24,9 @@ const NEAR_WORDS: usize = 8;
 const NEAR_CHARACTERS: usize = 12;
 
 /// English words that name nothing.
-const STOP_WORDS: &str = " a about above according after again all also an and another any anything are as asked at be because been before being below besides between both but by called can chosen could decided decision did do does done during each either else end every exact exactly file files final first following for found from gave get give given had has have having held her here his how however if in instead into is it its itself just kind know known last later many may might more most much must name named names necessary need needs never new no not now number of off on once one only or order other others our out over own put rather right run said same say says second session set she should since so some specific state stated still such take taken than that the their them then there these they thing this those three through time to together told too two under until up upon use used user uses value values very was we were what when where which while who whole whose why will with within without word words work would yes yet you your ";
+const STOP_WORDS: WordList = WordList(
+    "a about above according after again all also an and another any anything are as asked at be because been before being below besides between both but by called can chosen could decided decision did do does done during each either else end every exact exactly file files final first following for found from gave get give given had has have having held her here his how however if in instead into is it its itself just kind know known last later many may might more most much must name named names necessary need needs never new no not now number of off on once one only or order other others our out over own put rather right run said same say says second session set she should since so some specific state stated still such take taken than that the their them then there these they thing this those three through time to together told too two under until up upon use used user uses value values very was we were what when where which while who whole whose why will with within without word words work would yes yet you your",
+);
 
 /// Pieces of Chinese questions that name nothing.
 const STOP_PIECES: &str = " 多少 什么 几个 哪个 哪些 怎么 为什 是否 如何 哪里 几次 最后 用户 代理 这个 那个 一个 当时 目前 现在 时候 为何 分别 会话 以及 因为 所以 之后 之前 可以 需要 没有 ";
@@ -129,9 +131,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a folded word names something: it is not a stop word, has letters, and is not too short.
 pub fn is_content_word(word: &str) -> bool {
-    word.chars().count() > 2
-        && !STOP_WORDS.contains(&format!(" {word} "))
-        && word.contains(char::is_alphabetic)
+    word.chars().count() > 2 && !STOP_WORDS.has(word) && word.contains(char::is_alphabetic)
 }
 
 /// Whether two words begin alike and differ only in their endings.

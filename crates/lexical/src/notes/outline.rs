@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{SessionNotes, rules};
+use base::words::WordList;
 use sessions::references::command_of;
 use sessions::transcript::{
     FileRecord, Message, Role, ToolCall, is_refused_by_user, shell_commands, typed_words,
@@ -109,28 +110,16 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
 
 /// Whether a command only shows what stands elsewhere, and a line is no message of its own: `cat: x: No such file` is one.
 fn is_shown(command: &str, line: &str) -> bool {
-    const VIEWERS: [&str; 12] = [
-        "cat",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "nl",
-        "bat",
-        "grep",
-        "rg",
-        "journalctl",
-        "dmesg",
-        "echo",
-    ];
+    const VIEWERS: WordList =
+        WordList("cat head tail less more nl bat grep rg journalctl dmesg echo");
     let programs: Vec<String> = shell_commands(command)
         .into_iter()
         .filter_map(|command| command.words.into_iter().next())
         .collect();
     !programs.is_empty()
-        && programs.iter().all(|program| {
-            VIEWERS.contains(&program.as_str()) && !line.starts_with(&format!("{program}:"))
-        })
+        && programs
+            .iter()
+            .all(|program| VIEWERS.has(program) && !line.starts_with(&format!("{program}:")))
 }
 
 /// The message in a line of an error: without the mark that an import puts before it and the margin of a test runner.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::rules;
 use base::lazy_patterns;
 use base::text::{pattern, shortened};
-use base::words::sentences;
+use base::words::{WordList, sentences};
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
     command_in, file_operation, file_operations, is_refused_by_user, is_same_file,
@@ -485,24 +485,9 @@ fn runs_tests(words: &[String]) -> bool {
     const RUNNERS: [&str; 9] = [
         "pytest", "unittest", "tox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest",
     ];
-    const TOOLS: [&str; 16] = [
-        "cargo",
-        "go",
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "deno",
-        "make",
-        "just",
-        "mvn",
-        "gradle",
-        "gradlew",
-        "dotnet",
-        "mix",
-        "swift",
-        "manage.py",
-    ];
+    const TOOLS: WordList = WordList(
+        "cargo go npm pnpm yarn bun deno make just mvn gradle gradlew dotnet mix swift manage.py",
+    );
     let mut names = words
         .iter()
         .map(|word| word.rsplit('/').next().unwrap_or(word))
@@ -515,7 +500,7 @@ fn runs_tests(words: &[String]) -> bool {
         return false;
     };
     RUNNERS.contains(&program)
-        || TOOLS.contains(&program)
+        || TOOLS.has(program)
             && names.any(|word| matches!(word, "test" | "nextest") || word.starts_with("test:"))
 }
 

@@ -12,6 +12,7 @@ use super::conversation::DropReason;
 use super::draft::{CallResult, ConversationDraft};
 use super::text_results::{take_results, take_said};
 use crate::transcript::{Role, ToolCall};
+use base::words::WordList;
 
 /// What a message consists of.
 #[derive(Default)]
@@ -222,7 +223,7 @@ pub(super) fn result_of(result: &Value, draft: &mut ConversationDraft) -> CallRe
         text = format!("{text}{separator}Error: {error}");
     }
     let state = str_of(result, "status");
-    if text.is_empty() && NOT_DONE.contains(&state) {
+    if text.is_empty() && NOT_DONE.has(state) {
         state.clone_into(&mut text);
     }
     CallResult {
@@ -233,19 +234,9 @@ pub(super) fn result_of(result: &Value, draft: &mut ConversationDraft) -> CallRe
 }
 
 /// The states of a call that was not carried out.
-const NOT_DONE: [&str; 11] = [
-    "error",
-    "errored",
-    "failed",
-    "failure",
-    "cancelled",
-    "canceled",
-    "declined",
-    "denied",
-    "rejected",
-    "aborted",
-    "interrupted",
-];
+const NOT_DONE: WordList = WordList(
+    "error errored failed failure cancelled canceled declined denied rejected aborted interrupted",
+);
 
 /// Whether a result, or the object that it holds, is marked as that of a call that failed or was not allowed.
 pub(super) fn has_failed(result: &Value) -> bool {
@@ -261,7 +252,7 @@ pub(super) fn has_failed(result: &Value) -> bool {
         || is_true(result, "is_error")
         || is_true(result, "isError")
         || result.get("success").and_then(Value::as_bool) == Some(false)
-        || NOT_DONE.contains(&state.as_str())
+        || NOT_DONE.has(&state)
         || code.is_some_and(|code| code != 0)
         || held.into_iter().flatten().any(has_failed)
 }

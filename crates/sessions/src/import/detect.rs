@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::content::{list_of, str_of};
 use super::format::Format;
+use base::words::WordList;
 
 /// How many records are read to detect a format.
 pub(super) const LOOKED_AT: usize = 50;
@@ -282,21 +283,11 @@ fn is_codex(record: &Value) -> bool {
 }
 
 fn is_claude(record: &Value) -> bool {
-    const KINDS: [&str; 12] = [
-        "user",
-        "assistant",
-        "summary",
-        "system",
-        "attachment",
-        "progress",
-        "file-history-snapshot",
-        "mode",
-        "permission-mode",
-        "last-prompt",
-        "queue-operation",
-        "ai-title",
-    ];
-    let known = KINDS.contains(&str_of(record, "type"));
+    const KINDS: WordList = WordList(
+        "user assistant summary system attachment progress file-history-snapshot mode permission-mode last-prompt \
+        queue-operation ai-title",
+    );
+    let known = KINDS.has(str_of(record, "type"));
     let is_streamed = has(record, "session_id") && has(record, "uuid") && known;
     is_streamed
         || (has(record, "sessionId") && (known || has(record, "uuid") && has(record, "parentUuid")))

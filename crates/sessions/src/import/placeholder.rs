@@ -1,18 +1,13 @@
 //! What a harness writes in the place of a result that it took out of the context: notes that are known by their shape.
 
+use base::words::WordList;
+
 /// Whether a result is only the note of a harness that it took the result out: a note in brackets or tags, or of one line
 /// about what a tool gave.
 pub(super) fn is_placeholder(text: &str) -> bool {
     const LONGEST: usize = 300;
     const BRACKETS: [(char, char); 3] = [('[', ']'), ('(', ')'), ('<', '>')];
-    const GIVERS: [&str; 6] = [
-        "tool",
-        "environment",
-        "observation",
-        "function",
-        "context",
-        "result",
-    ];
+    const GIVERS: WordList = WordList("tool environment observation function context result");
     let text = text.trim();
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     if let Some(tag) = tag_around(text)
@@ -32,7 +27,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
             let is_line = !text.contains('\n');
             let of_tool = words
                 .iter()
-                .any(|word| GIVERS.contains(&word.as_str()) || word.contains("工具"));
+                .any(|word| GIVERS.has(word) || word.contains("工具"));
             is_line && of_tool && tells_of_removal(&words)
         }
     }
@@ -53,57 +48,23 @@ fn words_of(note: &str) -> Vec<String> {
 }
 
 fn is_removal(word: &str) -> bool {
-    matches!(
-        word,
-        "evicted"
-            | "cleared"
-            | "pruned"
-            | "compacted"
-            | "omitted"
-            | "trimmed"
-            | "removed"
-            | "masked"
-            | "elided"
-            | "truncated"
-            | "dropped"
-            | "persisted"
-            | "offloaded"
-            | "stripped"
-            | "purged"
-            | "discarded"
-            | "deleted"
-            | "collapsed"
-            | "snipped"
-            | "snip"
-            | "hidden"
-            | "longer"
-            | "summarized"
-            | "redacted"
-            | "archived"
-            | "moved"
-    ) || ["清除", "移除", "省略", "截断", "删除", "摘要", "折叠"]
-        .iter()
-        .any(|part| word.contains(part))
+    const REMOVALS: WordList = WordList(
+        "evicted cleared pruned compacted omitted trimmed removed masked elided truncated dropped persisted offloaded \
+        stripped purged discarded deleted collapsed snipped snip hidden longer summarized redacted archived moved",
+    );
+    REMOVALS.has(word)
+        || ["清除", "移除", "省略", "截断", "删除", "摘要", "折叠"]
+            .iter()
+            .any(|part| word.contains(part))
 }
 
 fn tells_of_removal(words: &[String]) -> bool {
-    const HELD: [&str; 12] = [
-        "read",
-        "result",
-        "results",
-        "output",
-        "outputs",
-        "history",
-        "content",
-        "context",
-        "observation",
-        "response",
-        "lines",
-        "image",
-    ];
+    const HELD: WordList = WordList(
+        "read result results output outputs history content context observation response lines image",
+    );
     let is_held = |word: &String| {
         let mut parts = ["结果", "输出", "内容"].iter();
-        HELD.contains(&word.as_str()) || parts.any(|part| word.contains(part))
+        HELD.has(word) || parts.any(|part| word.contains(part))
     };
     words.iter().any(|word| is_removal(word)) && words.iter().any(is_held)
 }

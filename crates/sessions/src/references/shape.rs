@@ -6,149 +6,22 @@ use std::ops::Range;
 
 use super::ReferenceKind;
 use super::noise::is_generated;
+use base::words::WordList;
 
 /// Extensions that make a word a file name. The list is closed: `obj.method` and `example.com` are not files.
-const EXTENSIONS: &[&str] = &[
-    "rs",
-    "py",
-    "pyi",
-    "ts",
-    "tsx",
-    "js",
-    "jsx",
-    "mjs",
-    "cjs",
-    "mts",
-    "cts",
-    "json",
-    "jsonl",
-    "json5",
-    "toml",
-    "yaml",
-    "yml",
-    "md",
-    "mdx",
-    "rst",
-    "txt",
-    "go",
-    "java",
-    "kt",
-    "kts",
-    "c",
-    "h",
-    "cc",
-    "cpp",
-    "cxx",
-    "hpp",
-    "cs",
-    "csproj",
-    "sln",
-    "rb",
-    "erb",
-    "php",
-    "sh",
-    "bash",
-    "zsh",
-    "fish",
-    "ps1",
-    "bat",
-    "sql",
-    "htm",
-    "html",
-    "css",
-    "scss",
-    "sass",
-    "less",
-    "lock",
-    "cfg",
-    "conf",
-    "ini",
-    "env",
-    "properties",
-    "xml",
-    "csv",
-    "tsv",
-    "parquet",
-    "log",
-    "proto",
-    "graphql",
-    "vue",
-    "svelte",
-    "astro",
-    "swift",
-    "scala",
-    "lua",
-    "pl",
-    "r",
-    "jl",
-    "ex",
-    "exs",
-    "erl",
-    "hs",
-    "ml",
-    "dart",
-    "zig",
-    "ipynb",
-    "tf",
-    "tfvars",
-    "gradle",
-    "mod",
-    "sum",
-    "snap",
-    "patch",
-    "diff",
-    "pdf",
-    "png",
-    "jpg",
-    "jpeg",
-    "svg",
-    "gif",
-    "webp",
-    "ico",
-    "zip",
-    "tar",
-    "gz",
-    "tgz",
-    "whl",
-    "db",
-    "sqlite",
-    "sqlite3",
-    "pem",
-    "crt",
-    "service",
-    "tmpl",
-    "j2",
-    "hbs",
-    "docx",
-    "xlsx",
-    "pptx",
-    "wasm",
-    "so",
-    "dll",
-    "exe",
-    "map",
-    "test",
-    "example",
-];
+const EXTENSIONS: WordList = WordList(
+    "rs py pyi ts tsx js jsx mjs cjs mts cts json jsonl json5 toml yaml yml md mdx rst txt go java kt kts c h cc cpp \
+    cxx hpp cs csproj sln rb erb php sh bash zsh fish ps1 bat sql htm html css scss sass less lock cfg conf ini env \
+    properties xml csv tsv parquet log proto graphql vue svelte astro swift scala lua pl r jl ex exs erl hs ml dart \
+    zig ipynb tf tfvars gradle mod sum snap patch diff pdf png jpg jpeg svg gif webp ico zip tar gz tgz whl db \
+    sqlite sqlite3 pem crt service tmpl j2 hbs docx xlsx pptx wasm so dll exe map test example",
+);
 
 /// File names without an extension.
-const PLAIN_FILES: &[&str] = &[
-    "Dockerfile",
-    "Makefile",
-    "GNUmakefile",
-    "Justfile",
-    "justfile",
-    "Gemfile",
-    "Procfile",
-    "Rakefile",
-    "Jenkinsfile",
-    "Vagrantfile",
-    "Cargo.lock",
-    "CMakeLists.txt",
-    "LICENSE",
-    "CHANGELOG",
-    "CODEOWNERS",
-];
+const PLAIN_FILES: WordList = WordList(
+    "Dockerfile Makefile GNUmakefile Justfile justfile Gemfile Procfile Rakefile Jenkinsfile Vagrantfile Cargo.lock \
+    CMakeLists.txt LICENSE CHANGELOG CODEOWNERS",
+);
 
 /// The kind of a whole word, without spaces and the punctuation of the sentence around it.
 pub(super) fn kind_of_word(word: &str) -> Option<ReferenceKind> {
@@ -210,7 +83,7 @@ fn is_segment(segment: &str) -> bool {
 
 /// Whether a word without slashes names a file.
 pub(super) fn is_file_name(word: &str) -> bool {
-    if PLAIN_FILES.contains(&word) {
+    if PLAIN_FILES.has(word) {
         return true;
     }
     if let Some(name) = word.strip_prefix('.') {
@@ -221,34 +94,19 @@ pub(super) fn is_file_name(word: &str) -> bool {
     let Some((stem, extension)) = word.rsplit_once('.') else {
         return false;
     };
-    let known = EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str());
+    let known = EXTENSIONS.has(&extension.to_ascii_lowercase());
     let named = stem.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     known && named && is_segment(stem) && !is_object(stem, extension)
 }
 
 /// `self.db` and `request.conf` are attributes.
 fn is_object(stem: &str, extension: &str) -> bool {
-    const OBJECTS: &[&str] = &[
-        "self", "this", "cls", "ctx", "req", "res", "request", "response", "app", "obj", "event",
-        "e", "os", "sys", "process", "window", "document", "console", "math", "Math", "config",
-        "settings", "args", "props", "state",
-    ];
-    OBJECTS.contains(&stem)
-        && matches!(
-            extension,
-            "db" | "env"
-                | "log"
-                | "lock"
-                | "map"
-                | "mod"
-                | "sum"
-                | "h"
-                | "c"
-                | "r"
-                | "conf"
-                | "test"
-                | "service"
-        )
+    const ATTRIBUTES: WordList = WordList("db env log lock map mod sum h c r conf test service");
+    const OBJECTS: WordList = WordList(
+        "self this cls ctx req res request response app obj event e os sys process window document console math Math \
+        config settings args props state",
+    );
+    OBJECTS.has(stem) && ATTRIBUTES.has(extension)
 }
 
 /// Three numbers, or two after a `v`; four without a `v` are an address.
@@ -336,58 +194,11 @@ pub(super) fn is_uuid(word: &str) -> bool {
 }
 
 /// Programs whose first argument says what they do.
-const PROGRAMS: &[&str] = &[
-    "cargo",
-    "git",
-    "npm",
-    "pnpm",
-    "yarn",
-    "bun",
-    "deno",
-    "docker",
-    "podman",
-    "docker-compose",
-    "kubectl",
-    "helm",
-    "go",
-    "pip",
-    "pip3",
-    "uv",
-    "poetry",
-    "pipenv",
-    "conda",
-    "rustup",
-    "make",
-    "just",
-    "cmake",
-    "bazel",
-    "gradle",
-    "mvn",
-    "terraform",
-    "aws",
-    "gcloud",
-    "az",
-    "gh",
-    "glab",
-    "brew",
-    "apt",
-    "apt-get",
-    "systemctl",
-    "rails",
-    "bundle",
-    "mix",
-    "dotnet",
-    "composer",
-    "php",
-    "flutter",
-    "dart",
-    "npx",
-    "python",
-    "python3",
-    "alembic",
-    "prisma",
-    "redis-cli",
-];
+const PROGRAMS: WordList = WordList(
+    "cargo git npm pnpm yarn bun deno docker podman docker-compose kubectl helm go pip pip3 uv poetry pipenv conda \
+    rustup make just cmake bazel gradle mvn terraform aws gcloud az gh glab brew apt apt-get systemctl rails bundle \
+    mix dotnet composer php flutter dart npx python python3 alembic prisma redis-cli",
+);
 
 /// The kind of a text, which decides where a command can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -405,7 +216,7 @@ pub(super) fn command_at(
     kind: TextKind,
 ) -> Option<Range<usize>> {
     let name = text.get(program.clone())?;
-    if !PROGRAMS.contains(&name) || !begins_command(text.get(..program.start)?, kind) {
+    if !PROGRAMS.has(name) || !begins_command(text.get(..program.start)?, kind) {
         return None;
     }
     let first = next_word(text, program.end)?;

@@ -4,6 +4,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::operation::{FileAction, FileOperation};
+use base::words::WordList;
 
 /// One command of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,30 +154,15 @@ fn is_own_script(program: &str) -> bool {
 /// Whether a program, or the task that it runs, rewrites the files that it finds.
 fn rewrites(program: &str, rest: &[&str]) -> bool {
     const READERS: [&str; 8] = ["grep", "rg", "ag", "ack", "echo", "man", "cat", "ls"];
-    const REWRITERS: [&str; 17] = [
-        "patch",
-        "gofmt",
-        "goimports",
-        "rustfmt",
-        "isort",
-        "autopep8",
-        "yapf",
-        "autoflake",
-        "shfmt",
-        "pyupgrade",
-        "dos2unix",
-        "rsync",
-        "unzip",
-        "jscodeshift",
-        "rubocop",
-        "swiftformat",
-        "fastmod",
-    ];
+    const REWRITERS: WordList = WordList(
+        "patch gofmt goimports rustfmt isort autopep8 yapf autoflake shfmt pyupgrade dos2unix rsync unzip jscodeshift \
+        rubocop swiftformat fastmod",
+    );
     if has(rest, &["--check", "--dry-run", "--diff", "-l", "-n"]) || READERS.contains(&program) {
         return false;
     }
     let subcommand = rest.iter().find(|word| !word.starts_with('-'));
-    REWRITERS.contains(&program)
+    REWRITERS.has(program)
         || program == "pre-commit"
         || runs_formatter(&[program])
         || has(
@@ -184,27 +170,13 @@ fn rewrites(program: &str, rest: &[&str]) -> bool {
             &["--write", "--fix", "--in-place", "--inplace", "--apply"],
         )
         || subcommand.is_some_and(|word| matches!(*word, "fmt" | "format"))
-        || is_runner(program) && subcommand.is_some_and(|word| writes_manifest(word))
+        || is_runner(program) && subcommand.is_some_and(|word| WRITES_MANIFEST.has(word))
         || is_runner(program) && runs_formatter(rest)
 }
 
-/// Whether a subcommand of a package manager changes the file that names the packages.
-fn writes_manifest(subcommand: &str) -> bool {
-    matches!(
-        subcommand,
-        "add"
-            | "remove"
-            | "uninstall"
-            | "install"
-            | "i"
-            | "require"
-            | "update"
-            | "upgrade"
-            | "version"
-            | "get"
-            | "mod"
-    )
-}
+/// Subcommands of package managers that change the file that names the packages.
+const WRITES_MANIFEST: WordList =
+    WordList("add remove uninstall install i require update upgrade version get mod");
 
 fn has(words: &[&str], marks: &[&str]) -> bool {
     words.iter().any(|word| marks.contains(word))

@@ -16,6 +16,7 @@ use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::Role;
 use base::text::strings_in;
+use base::words::WordList;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut session = ClaudeSession {
@@ -149,25 +150,7 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         }
         "system" => draft.count_bookkeeping(format!("system {}", str_of(record, "subtype"))),
         "attachment" => read_attachment(record, draft),
-        "progress"
-        | "summary"
-        | "ai-title"
-        | "custom-title"
-        | "agent-name"
-        | "file-history-snapshot"
-        | "file-history-delta"
-        | "queue-operation"
-        | "last-prompt"
-        | "mode"
-        | "permission-mode"
-        | "bridge-session"
-        | "pr-link"
-        | "atis-latch"
-        | "result"
-        | "stream_event"
-        | "rate_limit_event"
-        | "control_request"
-        | "control_response" => draft.count_bookkeeping(kind),
+        _ if NOISE.has(kind) => draft.count_bookkeeping(kind),
         _ => draft.count_unknown(if kind.is_empty() {
             "without type"
         } else {
@@ -176,6 +159,13 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     }
     false
 }
+
+/// Kinds of records that concern only the program.
+const NOISE: WordList = WordList(
+    "progress summary ai-title custom-title agent-name file-history-snapshot file-history-delta queue-operation \
+    last-prompt mode permission-mode bridge-session pr-link atis-latch result stream_event rate_limit_event \
+    control_request control_response",
+);
 
 /// Notes what the record of a compaction says about it. A clearing counts only what it may clear, not the context.
 fn note_metadata(record: &Value, draft: &mut ConversationDraft) {
@@ -326,23 +316,17 @@ fn inside_tag<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Attachments whose text the model is shown; after a compaction some of them bring files and instructions back.
-const ATTACHED: [&str; 8] = [
-    "file",
-    "edited_text_file",
-    "compact_file_reference",
-    "nested_memory",
-    "invoked_skills",
-    "hook_additional_context",
-    "plan_mode",
-    "diagnostics",
-];
+const ATTACHED: WordList = WordList(
+    "file edited_text_file compact_file_reference nested_memory invoked_skills hook_additional_context plan_mode \
+    diagnostics",
+);
 
 /// A prompt that was typed while the model worked occurs nowhere else; other attachments are injected context.
 fn read_attachment(record: &Value, draft: &mut ConversationDraft) {
     let attachment = record.get("attachment").unwrap_or(&Value::Null);
     let kind = str_of(attachment, "type");
     if kind != "queued_command" {
-        if ATTACHED.contains(&kind) {
+        if ATTACHED.has(kind) {
             strings_in(attachment)
                 .into_iter()
                 .for_each(|text| draft.attach(text));

@@ -15,6 +15,7 @@ use super::super::content::{
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use crate::transcript::{Role, ToolCall, recorded_exit_code};
+use base::words::WordList;
 
 /// The events of one session as they are read: which entry each became, by its id, until a condensation takes it out of
 /// the view.
@@ -206,23 +207,13 @@ fn read_call(name: &str, event: &Value, args: &Value, draft: &mut ConversationDr
 
 /// The arguments without the fields that the program added for itself.
 fn plain_arguments(args: &Value) -> String {
-    const ADDED: [&str; 12] = [
-        "thought",
-        "is_input",
-        "blocking",
-        "is_static",
-        "hidden",
-        "confirmation_state",
-        "impl_source",
-        "translated_ipython_code",
-        "security_risk",
-        "action",
-        "source",
-        "timestamp",
-    ];
+    const ADDED: WordList = WordList(
+        "thought is_input blocking is_static hidden confirmation_state impl_source translated_ipython_code \
+        security_risk action source timestamp",
+    );
     let mut args = args.clone();
     if let Some(object) = args.as_object_mut() {
-        object.retain(|key, value| !ADDED.contains(&key.as_str()) && !value.is_null());
+        object.retain(|key, value| !ADDED.has(key) && !value.is_null());
     }
     args.to_string()
 }

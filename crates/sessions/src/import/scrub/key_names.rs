@@ -7,16 +7,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use super::rules::caseless;
-
-/// Words with blanks between them.
-pub(super) struct WordList(pub(super) &'static str);
-
-impl WordList {
-    /// Whether this is one of the words.
-    pub(super) fn has(&self, word: &str) -> bool {
-        self.0.split_ascii_whitespace().any(|listed| listed == word)
-    }
-}
+use base::words::WordList;
 
 /// Words before `key` that make it a secret.
 const KEY_MODIFIERS: WordList = WordList(
@@ -124,20 +115,9 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
 
 /// The class of one word, given the word before it; `None` if it does not name a secret.
 pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
-    const ENDS: [&str; 12] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "passwort",
-        "kennwort",
-        "wachtwoord",
-        "contrasena",
-        "userpwd",
-        "pswd",
-        "passwrd",
-        "motdepasse",
-    ];
+    const ENDS: WordList = WordList(
+        "password passwd passphrase passcode passwort kennwort wachtwoord contrasena userpwd pswd passwrd motdepasse",
+    );
     const OWNERS: WordList = WordList(
         "db user root my admin ftp smtp mail key store sudo vault http auth login wifi become pg mysql \
          redis rabbit mongo proxy ldap imap trust smb ssh sftp pop oracle sql jdbc app web svc bind \

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::edit::first_bytes;
-use super::key_names::{KeywordClass, WordList, class_of_word, words};
+use super::key_names::{KeywordClass, class_of_word, words};
 use super::rules::compiled;
+use base::words::WordList;
 
 /// Texts that stand for no value, in lower case and without the signs around them.
 const UNSAID: WordList = WordList(
@@ -279,26 +280,13 @@ pub(super) fn is_blank(value: &str) -> bool {
     {
         return true;
     }
-    const FILLERS: [&str; 14] = [
-        "your",
-        "example",
-        "placeholder",
-        "changeme",
-        "changeit",
-        "dummy",
-        "insert",
-        "replace",
-        "redacted",
-        "todo",
-        "fixme",
-        "xxxx",
-        "here",
-        "sample",
-    ];
+    const FILLERS: WordList = WordList(
+        "your example placeholder changeme changeit dummy insert replace redacted todo fixme xxxx here sample",
+    );
     let parts = words(value);
     let filler = parts
         .iter()
-        .any(|word| FILLERS.contains(&word.as_str()) || word.starts_with("your") && word.len() > 6);
+        .any(|word| FILLERS.has(word) || word.starts_with("your") && word.len() > 6);
     let change_me = parts.iter().zip(parts.iter().skip(1)).any(|(a, b)| {
         matches!(a.as_str(), "change" | "replace" | "set" | "fill")
             && matches!(b.as_str(), "me" | "this" | "it" | "in")
@@ -347,17 +335,8 @@ pub(super) fn is_label(value: &str) -> bool {
 
 /// Whether a word names a secret, alone or after a word about secrets: `password`, `userpassword`.
 fn names_secret(word: &str) -> bool {
-    const ENDS: [&str; 9] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "credentials",
-    ];
+    const ENDS: WordList =
+        WordList("password passwd passphrase pass pwd secret token key credentials");
     ENDS.iter().any(|end| {
         word.strip_suffix(end)
             .is_some_and(|owner| LABEL_WORDS.has(owner))
@@ -486,36 +465,10 @@ pub(super) fn kind_of(class: KeywordClass) -> &'static str {
 
 /// Whether this stands for a secret that is not given: it contains a word of the list, or consists mostly of fillers.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    const PLACEHOLDERS: [&str; 28] = [
-        "redacted",
-        "***",
-        "xxxx",
-        "your",
-        "example",
-        "placeholder",
-        "dummy",
-        "changeme",
-        "change-me",
-        "change_me",
-        "insert",
-        "replace",
-        "fake",
-        "sample",
-        "...",
-        "…",
-        "${",
-        "{{",
-        "<",
-        "%s",
-        "todo",
-        "not-a-real",
-        "notreal",
-        "process.env",
-        "os.environ",
-        "getenv",
-        "env.",
-        "secrets.",
-    ];
+    const PLACEHOLDERS: WordList = WordList(
+        "redacted *** xxxx your example placeholder dummy changeme change-me change_me insert replace fake sample ... \
+        … ${ {{ < %s todo not-a-real notreal process.env os.environ getenv env. secrets.",
+    );
     if value.len() >= 200 {
         // In this many random letters, short words occur by chance.
         return value.contains("REDACTED") || value.contains("...") || value.contains("***");
@@ -543,20 +496,9 @@ pub(super) fn is_words(value: &str) -> bool {
 /// Whether a value that was found by its place can be a secret, and not a reference to a variable or a common word.
 pub(super) fn is_value(value: &str) -> bool {
     let reference = value.starts_with(['$', '{', '%', '<', '[', '(', '@', '&', '*']);
-    let words = [
-        "undefined",
-        "null",
-        "none",
-        "true",
-        "false",
-        "string",
-        "password",
-        "pass",
-        "secret",
-        "token",
-        "user",
-    ];
-    !reference && !words.contains(&value.to_ascii_lowercase().as_str()) && entropy(value) > 1.0
+    const COMMON: WordList =
+        WordList("undefined null none true false string password pass secret token user");
+    !reference && !COMMON.has(&value.to_ascii_lowercase()) && entropy(value) > 1.0
 }
 
 /// Whether the value is a secret wherever it occurs: long, or with digits or signs among its letters.
