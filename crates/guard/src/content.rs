@@ -8,7 +8,8 @@ use crate::report::{Finding, Verdict};
 use base::lazy_patterns;
 use base::text::pattern;
 use base::tokens::estimate_tokens;
-use base::words::WordList;
+use base::words::{WordList, sentences};
+use lexical::notes::todo_items;
 use lexical::terms;
 use sessions::import::has_secret;
 use sessions::references::{Reference, ReferenceIndex, ReferenceKind, references_in};
@@ -121,10 +122,7 @@ fn is_told(request: &str, text: &str) -> Option<bool> {
     const LONGEST: usize = 2000;
     let asked = terms(request);
     let needed = asked.len().div_ceil(2).min(6);
-    let mut sentences = text
-        .split(['\n', '。', ';', '；'])
-        .flat_map(|line| line.split(". "))
-        .filter(|sentence| sentence.len() <= LONGEST);
+    let mut sentences = sentences(text).filter(|sentence| sentence.len() <= LONGEST);
     (asked.len() >= FEWEST).then(|| {
         sentences.any(|sentence| {
             let said = terms(sentence);
@@ -310,9 +308,11 @@ pub(crate) fn done_reopened(histories: &Histories<'_>) -> Option<Vec<Finding>> {
         .rev()
         .flat_map(|message| &message.tool_calls);
     let todos = calls.filter(|call| call.function.name.to_lowercase().contains("todo"));
-    let list = todos
-        .map(|call| completed(&call.function.arguments))
-        .find(|done| !done.is_empty())?;
+    let lists = todos.filter_map(todo_items).map(|mut items| {
+        items.retain(|(_, state)| matches!(state.as_str(), "completed" | "done"));
+        items
+    });
+    let list = lists.into_iter().find(|done| !done.is_empty())?;
     let heading = NEXT_STEPS.find(&histories.conclusion)?;
     let steps = histories.conclusion.get(heading.end()..)?.trim_start();
     let end = HEADING
@@ -321,29 +321,11 @@ pub(crate) fn done_reopened(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     let steps = steps.get(..end)?.to_lowercase();
     let reopened = list
         .iter()
+        .map(|(item, _)| item)
         .filter(|item| item.chars().count() > 8 && steps.contains(&item.to_lowercase()));
     let message = "a completed task is listed among the next steps";
     let reopened = reopened.map(|item| Finding::warn(message, excerpt(item)));
     Some(reopened.collect())
-}
-
-/// The completed tasks in the arguments of a todo tool.
-fn completed(arguments: &str) -> Vec<String> {
-    let value: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let list = ["todos", "items", "tasks", "plan"]
-        .iter()
-        .find_map(|key| value[*key].as_array());
-    let done = list
-        .into_iter()
-        .flatten()
-        .filter(|item| matches!(item["status"].as_str(), Some("completed" | "done")));
-    done.filter_map(|item| {
-        ["content", "step", "title", "task"]
-            .iter()
-            .find_map(|key| item[*key].as_str())
-    })
-    .map(str::to_owned)
-    .collect()
 }
 
 /// Many details that occur nowhere before.

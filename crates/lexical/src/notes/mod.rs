@@ -5,7 +5,7 @@ mod outline;
 pub mod rules;
 mod session;
 
-pub use outline::SessionOutline;
+pub use outline::{SessionOutline, todo_items};
 pub use session::{FileNote, NotedFailure, SessionNotes, readable};
 
 use base::units::Tokens;

@@ -159,36 +159,28 @@ fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
     span.iter().flat_map(|message| &message.tool_calls)
 }
 
-/// The agent's own list, if the call writes one; its tool may have any name.
-fn plan_in(call: &ToolCall) -> Option<Vec<Value>> {
+/// The items of the agent's own list with their states, if the call writes one; its tool may have any name.
+pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
     let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    let list = ["todos", "plan", "items"]
-        .into_iter()
-        .find_map(|key| arguments.get(key)?.as_array().cloned())?;
-    list.iter()
-        .all(|item| item.get("status").is_some())
-        .then_some(list)
+    let mut lists = ["todos", "plan", "items", "tasks"].into_iter();
+    let list = lists.find_map(|key| arguments.get(key)?.as_array())?;
+    let items = list.iter().map(|item| {
+        let keys = ["content", "step", "text", "title", "description", "task"];
+        let mut texts = keys.iter().filter_map(|key| item.get(*key)?.as_str());
+        let text = texts.find(|text| !text.is_empty()).unwrap_or_default();
+        let state = item.get("status")?.as_str().unwrap_or_default();
+        Some((text.to_owned(), state.to_owned()))
+    });
+    items.collect()
 }
 
 /// The unfinished items of the agent's own list, as it wrote it last.
 fn open_plan(span: &[Message]) -> Vec<String> {
-    let Some(items) = calls(span).rev().find_map(plan_in) else {
-        return Vec::new();
-    };
-    let open = items
-        .iter()
-        .filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
-    let words = open.filter_map(|item| {
-        ["content", "step", "text", "title", "description"]
-            .into_iter()
-            .map(|key| text(item, key))
-            .find(|t| !t.is_empty())
+    let mut items = calls(span).rev().find_map(todo_items).unwrap_or_default();
+    items.retain(|(text, state)| {
+        !text.is_empty() && !matches!(state.as_str(), "completed" | "done" | "cancelled")
     });
-    words.map(str::to_owned).collect()
-}
-
-fn text<'v>(item: &'v Value, key: &str) -> &'v str {
-    item.get(key).and_then(Value::as_str).unwrap_or_default()
+    items.into_iter().map(|(text, _)| text).collect()
 }
 
 /// The command line of a call, if it is a single line.

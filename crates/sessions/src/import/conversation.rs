@@ -503,6 +503,13 @@ impl Fingerprint {
                 .is_some_and(|start| long.starts_with(start))
     }
 
+    /// What is the same in all copies of a session that have the message `at`.
+    pub(crate) fn before(&self, at: usize) -> &[u64] {
+        const BEFORE: usize = 20;
+        let last = self.messages.get(at.saturating_sub(BEFORE)..at);
+        last.unwrap_or_default()
+    }
+
     /// A number that is the same for equal sessions.
     pub(crate) fn seed(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -8,7 +8,7 @@ use super::actions::SessionActions;
 use super::fetched::{CompactionWindow, ReferenceUses, reference_uses};
 use super::window::{
     FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings,
-    identity, placebos, surrounded,
+    placebos, surrounded,
 };
 use crate::import::{
     CompactionKind, Conversation, Fingerprint, Format, RecordedCompaction, RepairKind, scrub_texts,
@@ -104,6 +104,7 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
         format,
         actions: &actions,
         borders: &borders,
+        fingerprint: &fingerprint,
         start,
     };
     let mut compactions = session.compactions(
@@ -130,6 +131,7 @@ struct Session<'s> {
     actions: &'s SessionActions,
     /// The turns that follow compactions, rising.
     borders: &'s [usize],
+    fingerprint: &'s Fingerprint,
     /// The first turn that was not copied from another session.
     start: usize,
 }
@@ -171,13 +173,13 @@ impl Session<'_> {
     }
 
     fn compaction(&self, one: CompactionWindow<'_>, noise: &SessionNoise) -> ObservedCompaction {
-        let (messages, recorded) = (&self.conversation.messages, one.compaction);
+        let recorded = one.compaction;
         let findings = findings(self.actions, one.window);
         let controls = surrounded(self.actions, one.window, self.borders, self.start);
         let references = reference_uses(self.conversation, self.actions, one, noise);
         let mut hasher = DefaultHasher::new();
         (
-            identity(messages, recorded.message),
+            self.fingerprint.before(recorded.message),
             &recorded.summary,
             recorded.tokens_before,
         )

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::actions::SessionActions;
 use crate::references::Lines;
-use crate::transcript::Message;
 
 /// The turns of a window.
 pub const WINDOW_TURNS: usize = 20;
@@ -243,20 +242,6 @@ pub(super) fn placebos(
 fn is_quiet(from: usize, compactions: &[usize]) -> bool {
     let next = compactions.get(compactions.partition_point(|border| *border + DISTANCE <= from));
     next.is_none_or(|border| *border >= from + WINDOW_TURNS)
-}
-
-/// A number that identifies a place in a session and is the same in all copies of the session.
-pub(super) fn identity(messages: &[Message], at: usize) -> u64 {
-    const BEFORE: usize = 20;
-    let mut hasher = DefaultHasher::new();
-    for message in messages.iter().take(at).skip(at.saturating_sub(BEFORE)) {
-        message.content.hash(&mut hasher);
-        message
-            .tool_calls
-            .iter()
-            .for_each(|call| call.function.arguments.hash(&mut hasher));
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]
