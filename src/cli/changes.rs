@@ -9,7 +9,7 @@ use crate::pipeline::{Pipeline, data_files};
 use crate::plan::{Change, FindText, Hunk, Reason, StaleCause, hunks, source_texts};
 use crate::probe::ParsedBank;
 use crate::report::{Block, TextStyle};
-use base::locale::localized;
+use base::locale::Locale;
 use base::say;
 use base::text::line_and_column;
 use sessions::transcript::{ParsedFixture, render};
@@ -41,20 +41,22 @@ pub(crate) fn reason_blocks(
     style: TextStyle,
     place: Option<&CellCoordinate>,
     text: FindText<'_>,
+    locale: Locale,
 ) -> Vec<Block> {
-    let words = reason.words(text).join(localized("; ", "；"));
+    let words = reason.words(text).join(locale.pick("; ", "；"));
     let colon = if words.is_empty() {
         ""
     } else {
-        localized(": ", "：")
+        locale.pick(": ", "：")
     };
-    let cause = reason.cause.words();
+    let cause = reason.cause.words(locale);
     let mut blocks = vec![Block::Sentence(style, format!("{cause}{colon}{words}"))];
     for change in &reason.changes {
-        let block = match edited_lines(change, place, text) {
+        let block = match edited_lines(change, place, text, locale) {
             Some((name, lines)) if !lines.is_empty() => Block::Diff(name, lines, 0),
             None if lacks_file(change, text) => {
                 let missing = say!(
+                    locale,
                     "{}: the earlier text is not in this cache",
                     "{}：此缓存中没有之前的文本",
                     change.what
@@ -81,6 +83,7 @@ pub(crate) fn edited_lines(
     change: &Change,
     place: Option<&CellCoordinate>,
     text: FindText<'_>,
+    locale: Locale,
 ) -> Option<(String, Vec<String>)> {
     let (old, new) = change.texts?;
     let (old, new) = (text(&old)?, text(&new)?);
@@ -91,7 +94,12 @@ pub(crate) fn edited_lines(
             let messages = |file: &str| messages_before(file, place?);
             match messages(&old).zip(messages(&new)) {
                 Some((old, new)) => (
-                    say!("{}, as models read it", "{}（模型读到的内容）", change.what),
+                    say!(
+                        locale,
+                        "{}, as models read it",
+                        "{}（模型读到的内容）",
+                        change.what
+                    ),
                     hunks(&old, &new, AROUND),
                 ),
                 None => whole(),
@@ -162,7 +170,13 @@ mod tests {
             let found = stored.find(|text| Digest::hash(text) == *digest);
             found.map(ToString::to_string)
         };
-        let blocks = reason_blocks(&Reason::from(vec![change]), TextStyle::Plain, place, &text);
+        let blocks = reason_blocks(
+            &Reason::from(vec![change]),
+            TextStyle::Plain,
+            place,
+            &text,
+            Locale::En,
+        );
         crate::report::styled(&blocks, usize::MAX).plain()
     }
 

@@ -449,7 +449,10 @@ mod tests {
 
     fn console() -> Console {
         let words = ["compeval", "--color", "never", "check"];
-        Console::new(&<Cli as clap::Parser>::parse_from(words).common)
+        Console::new(
+            &<Cli as clap::Parser>::parse_from(words).common,
+            base::locale::Locale::En,
+        )
     }
 
     #[test]

@@ -5,28 +5,10 @@ use serde_json::{Value, json};
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use base::locale::{Locale, localized};
-pub(crate) use base::text::short;
+use base::locale::Locale;
+pub(crate) use base::text::{count, short};
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
-
-/// A number with its noun in singular or plural: `1 action`, `3 actions`, `2 entries`.
-pub(crate) fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    match noun.strip_suffix('y') {
-        _ if number == 1 => format!("1 {noun}"),
-        Some(stem) => format!("{number} {stem}ies"),
-        None => format!("{number} {noun}s"),
-    }
-}
-
-/// The same in the language that is printed, in Chinese with a measure word: `3 sessions`, `3 个会话`.
-pub(crate) fn localized_count<N: TryInto<u64>>(number: N, noun: &str, chinese: &str) -> String {
-    match Locale::printed() {
-        Locale::En => count(number, noun),
-        Locale::Zh => format!("{} {chinese}", number.try_into().unwrap_or(u64::MAX)),
-    }
-}
 
 /// A value as JSON with more fields; alone they are what is left of a value that has none.
 pub(crate) fn with_fields(value: &impl Serialize, fields: Value) -> Value {
@@ -75,13 +57,13 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 }
 
 /// A dimension of the rubric: in English its name in files.
-pub(crate) fn dimension_name(dimension: Dimension) -> &'static str {
-    localized(dimension.name(), dimension.label(Locale::Zh))
+pub(crate) fn dimension_name(locale: Locale, dimension: Dimension) -> &'static str {
+    locale.pick(dimension.name(), dimension.label(Locale::Zh))
 }
 
 /// The type of a probe: in English its name in files.
-pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
-    localized(kind.name(), kind.label(Locale::Zh))
+pub(crate) fn probe_type(locale: Locale, kind: ProbeType) -> &'static str {
+    locale.pick(kind.name(), kind.label(Locale::Zh))
 }
 
 /// What something cost, in a sentence.

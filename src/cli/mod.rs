@@ -15,13 +15,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clap::Parser;
 
-use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
-use args::Common;
 use commands::{Cli, dispatch};
 use failure::{Exit, Failure};
 use interrupts::prepare_process;
-use project::folder;
+use project::locale_of;
 use terminal::{Console, LogWriter};
 
 /// Runs the program with the arguments of this process; returns its exit code.
@@ -34,8 +32,7 @@ pub fn main() -> u8 {
         Ok(cli) => cli,
         Err(error) => return usage::refuse(&error),
     };
-    choose_language(&cli.common);
-    let console = Console::new(&cli.common);
+    let console = Console::new(&cli.common, locale_of(&cli.common));
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
     let ended = catch_unwind(command)
@@ -49,20 +46,6 @@ pub fn main() -> u8 {
             ));
             Exit::Error.code()
         }
-    }
-}
-
-/// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
-fn choose_language(common: &Common) {
-    if let Some(locale) = common.locale {
-        return locale.choose();
-    }
-    let find = |config| find_pipeline(&folder(common), config).ok();
-    // Where the file that was named is not there, the project of the folder still has a language.
-    let file = find(common.config.as_deref()).or_else(|| find(None));
-    let text = file.and_then(|file| base::files::read_text(&file).ok());
-    if let Some(locale) = text.as_deref().and_then(declared_locale) {
-        locale.set_of_project();
     }
 }
 

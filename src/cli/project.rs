@@ -17,6 +17,7 @@ use crate::pipeline::{
     MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
 };
 use crate::results::previous;
+use base::locale::Locale;
 use base::say;
 use store::cache::{CacheSnapshot, Store};
 use store::remote::{
@@ -61,9 +62,13 @@ pub(crate) fn open_project(request: &OpenRequest, console: &Console) -> Result<P
 }
 
 pub(crate) fn read_project(request: &OpenRequest) -> Result<Opened, Failure> {
-    let opened = evaluation::open_project(request).map_err(EvaluationError::from)?;
-    opened.pipeline.settings.locale.set_of_project();
-    Ok(opened)
+    Ok(evaluation::open_project(request).map_err(EvaluationError::from)?)
+}
+
+/// The language of what a reader of results sees: the one on the command line, else that of the project.
+pub(crate) fn locale_of(common: &Common) -> Locale {
+    let of_project = || project_paths_of(common).ok().map(|paths| paths.locale);
+    common.locale.or_else(of_project).unwrap_or_default()
 }
 
 /// The request to open the whole project.
@@ -156,6 +161,7 @@ pub(crate) fn named_side(
     }
     let label = previous(results, own)?.to_string();
     console.note(&say!(
+        console.locale,
         "`{label}` is taken: the newest complete results",
         "取用 `{label}`：最新的完整结果"
     ));

@@ -21,6 +21,7 @@ use crate::results::{
     require_comparable,
 };
 use base::files::FileError;
+use base::locale::Locale;
 use base::say;
 use store::cache::Lookup;
 
@@ -33,7 +34,8 @@ pub struct Compared {
 }
 
 /// Reads both sides of a comparison and compares them: the judged one comes with its folder. A side is `LABEL`,
-/// `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the path of a results folder.
+/// `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the path of a results folder. `locale` is the language that
+/// was chosen.
 ///
 /// # Errors
 /// A side cannot be read, or the two do not measure the same.
@@ -43,9 +45,11 @@ pub fn compare_sides(
     b: &str,
     scope: ComparisonScope,
     lines: FindTextEdit<'_>,
+    locale: Option<Locale>,
 ) -> Result<(ResultsFolder, ResultSet, Compared), EvaluationError> {
     let (folder, method) = open_side_in(pipeline, a)?;
-    let set = ResultSet::read(&folder)?;
+    let mut set = ResultSet::read(&folder)?;
+    set.manifest.chosen_locale = locale;
     let judged = Side {
         set: &set,
         method: method.as_deref(),
@@ -252,8 +256,8 @@ impl<'a> PageSide<'a> {
         format!("{}:{method}", self.label)
     }
 
-    fn page_methods(&self) -> impl Iterator<Item = PageMethod> {
-        let methods = html::page_methods(self.set.design()).into_iter();
+    fn page_methods(&self, locale: Locale) -> impl Iterator<Item = PageMethod> {
+        let methods = html::page_methods(self.set.design(), locale).into_iter();
         methods
             .filter(|method| self.methods.contains(&method.name))
             .map(|method| PageMethod {
@@ -302,8 +306,9 @@ pub fn comparison_page<C: Lookup>(
     let pairs = methods.map(|(name, method)| (name.clone(), method.against.clone()));
     let (methods, others): (IndexSet<String>, IndexSet<String>) = pairs.unzip();
     let [label, against] = [judged, baseline].map(|set| set.manifest.label.clone());
+    let locale = comparison.locale;
     let against = if label == against {
-        say!("{against} (baseline)", "{against}（基线）")
+        say!(locale, "{against} (baseline)", "{against}（基线）")
     } else {
         against
     };
@@ -325,7 +330,9 @@ pub fn comparison_page<C: Lookup>(
     let pairs =
         pairs.map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against)));
     Ok(html::render(&PageInput {
-        methods: sides.iter().flat_map(PageSide::page_methods).collect(),
+        methods: (sides.iter())
+            .flat_map(|side| side.page_methods(locale))
+            .collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
         contexts: contexts.collect(),

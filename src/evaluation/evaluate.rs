@@ -363,6 +363,7 @@ impl Prepared {
             store.text(source.digest, source.text);
         }
         manifest.commit = commit_of(&pipeline.folder);
+        manifest.chosen_locale = request.locale;
         manifest.compared_to = request
             .baseline
             .as_ref()

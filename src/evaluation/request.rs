@@ -10,6 +10,7 @@ use crate::parts::PartNumber;
 use crate::pipeline::{OpenRequest, Pipeline, Problems, find_pipeline};
 use crate::results::{Label, part_folders};
 use crate::scheduler::{BudgetLimits, StopRequest};
+use base::locale::Locale;
 use store::remote::GivenRemote;
 
 /// What is to be evaluated, and how. The defaults of all fields except `project` are those of `compeval run` without
@@ -38,6 +39,8 @@ pub struct Request {
     /// How open batches are treated.
     /// Whether a run stays until open batches have ended.
     pub waits_for_batches: bool,
+    /// The language of the report; `None` is that of the project.
+    pub locale: Option<Locale>,
     /// What the results are compared with.
     pub baseline: Option<Baseline>,
     /// The shared cache that flags and environment name.

@@ -43,7 +43,6 @@ pub use problem::{Problem, Problems, Severity, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{MatrixSelection, Overrides};
-pub use settings::declared_locale;
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
 pub use starter::{Adapter, in_language, starter_files, starter_pipeline};
 

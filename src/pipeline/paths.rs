@@ -13,6 +13,7 @@ use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{SourceReader, out_of_bounds};
 use base::guarded::check_tree;
+use base::locale::Locale;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteUrl};
 
@@ -35,6 +36,8 @@ pub struct ProjectPaths {
     pub remote: DeclaredRemote,
     /// The variables that contain keys of providers.
     pub keys: Vec<ApiKeyVariable>,
+    /// The language of the project.
+    pub locale: Locale,
 }
 
 impl ProjectPaths {
@@ -66,7 +69,8 @@ pub fn project_paths(
     if problems.errors() > 0 {
         return Err(problems);
     }
-    let written = PipelineTable::of(&declared.pipeline).fixtures.as_ref();
+    let table = PipelineTable::of(&declared.pipeline);
+    let written = table.fixtures.as_ref();
     // Opening the project reports faults in single files.
     let mut ignored = Problems::default();
     let (checks, problems) = (FixtureChecks::default(), &mut ignored);
@@ -90,6 +94,7 @@ pub fn project_paths(
         cache,
         remote,
         keys,
+        locale: value(&table.locale).unwrap_or_default(),
     })
 }
 

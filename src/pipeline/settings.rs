@@ -16,26 +16,7 @@ use crate::action::{BuiltInStrategy, Digest};
 use crate::compress::StrategyKind;
 use crate::judge::{Rubric, SelfTestDesign};
 use crate::planted::{PlantedSet, Session, plant};
-use base::locale::Locale;
 use models::{ModelRef, Price};
-
-/// The language that a pipeline declares, even if it has errors and cannot be opened.
-pub fn declared_locale(pipeline: &str) -> Option<Locale> {
-    let mut lines = pipeline.lines().map(str::trim_start);
-    let value = lines.find_map(|line| {
-        Some(
-            line.strip_prefix("locale")?
-                .trim_start()
-                .strip_prefix('=')?
-                .trim(),
-        )
-    })?;
-    match value.trim_start_matches(['"', '\'']) {
-        zh if zh.starts_with("zh") => Some(Locale::Zh),
-        en if en.starts_with("en") => Some(Locale::En),
-        _ => None,
-    }
-}
 
 /// The settings, with the command line applied.
 pub(super) fn settings(

@@ -8,7 +8,7 @@ use similar::{Algorithm, ChangeTag, capture_diff_slices, group_diff_ops};
 
 use super::sources::{FIXTURE, PROBE, PROMPT, RUBRIC};
 use crate::action::{Digest, Input, InputsDocument, Source, Stage};
-use base::locale::localized;
+use base::locale::Locale;
 use base::named_enum;
 
 /// Finds a text by its digest, as `Lookup::read_text` does.
@@ -190,7 +190,7 @@ named_enum! {
 
 impl StaleCause {
     /// The phrase that is printed.
-    pub fn words(self) -> &'static str {
+    pub fn words(self, locale: Locale) -> &'static str {
         let chinese = match self {
             StaleCause::Schema => "格式版本",
             StaleCause::Model => "模型",
@@ -206,7 +206,7 @@ impl StaleCause {
             StaleCause::Damaged => "已损坏",
             StaleCause::Refreshed => "按要求刷新",
         };
-        localized(self.name(), chinese)
+        locale.pick(self.name(), chinese)
     }
 }
 

@@ -26,12 +26,7 @@ pub(super) fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) ->
 
 /// How many notes a report has.
 pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
-    notes(
-        summary,
-        manifest,
-        translation(manifest.design.locale.of_report()),
-    )
-    .len()
+    notes(summary, manifest, translation(manifest.locale())).len()
 }
 
 /// What restricts a comparison.
@@ -121,7 +116,13 @@ fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<Strin
     } = &found.counts;
     let figures: [&dyn Display; 5] = [&method, failed, chains, baseline_failed, baseline_chains];
     let worse = found.test.regressed.then(|| fill(tr.reliability, &figures));
-    let new = joined(found.newly_failing.iter().map(ToString::to_string), "; ");
+    let new = joined(
+        found
+            .newly_failing
+            .iter()
+            .map(|chain| chain.words(tr.locale)),
+        "; ",
+    );
     let count = found.newly_failing.len();
     let new = new.map(|new| fill(tr.newly_failing, &[&method, &count, &new]));
     worse.into_iter().chain(new).collect()

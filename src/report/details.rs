@@ -22,7 +22,7 @@ use stats::{DifferenceTest, Verdict};
 
 /// The sections that have something to show.
 pub fn details(summary: &Summary, manifest: &Manifest) -> Vec<Section> {
-    let tr = translation(manifest.design.locale.of_report());
+    let tr = translation(manifest.locale());
     let is_answered = manifest.design.has_answers();
     let answered = [
         scores(summary, tr),

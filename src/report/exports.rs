@@ -15,6 +15,7 @@ use crate::judge::Dimension;
 use crate::results::{
     MethodSummary, OVERALL, Regression, Row, ScoreEstimate, Summary, regressions,
 };
+use base::text::count;
 
 /// The first columns; the dimensions come next, then the others in alphabetical order.
 const LEADING: [&str; 10] = [
@@ -225,14 +226,9 @@ fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
 
 /// `3.87 3.6–4.2 over 8 fixtures`
 fn score(found: &ScoreEstimate) -> String {
-    let noun = if found.fixtures == 1 {
-        "fixture"
-    } else {
-        "fixtures"
-    };
     match found.median {
         None => "not measured".to_owned(),
-        Some(_) => format!("{} over {} {noun}", level(found), found.fixtures),
+        Some(_) => format!("{} over {}", level(found), count(found.fixtures, "fixture")),
     }
 }
 

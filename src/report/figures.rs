@@ -5,7 +5,6 @@ use super::translation::{Translation, fill};
 use crate::results::{
     Figure, FigureKind, FigureTableId, Measured, MethodSummary, ScoreEstimate, Share, Summary, Unit,
 };
-use base::say;
 use base::text::grouped;
 use base::units::{Usd, money};
 use stats::{DifferenceTest, Interval, Verdict};
@@ -224,11 +223,4 @@ pub fn short_time(time: &str) -> String {
         .take(16)
         .map(|c| if c == 'T' { ' ' } else { c })
         .collect()
-}
-
-/// A number with its noun in the language that is printed: `1 session`, `3 sessions`; `3 个会话`.
-pub(super) fn counted<N: TryInto<u64>>(number: N, [one, many]: [&str; 2], chinese: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
-    let noun = if number == 1 { one } else { many };
-    say!("{} {noun}", "{} {chinese}", grouped(number))
 }

@@ -20,7 +20,7 @@ const LINES: usize = 2;
 
 /// The main result of a set, with the sentence that states it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     let (result, tr) = (main_result(summary, manifest), translation(locale));
     let clauses = |named: usize| match (&result, &summary.ranking, &summary.comparison) {
         (MainResult::Levels, Some(ranking), _) => {
@@ -713,11 +713,8 @@ fn remarks(
     });
     let unchanged = change.names_of(MethodComparison::is_same).len();
     let unchanged = (unchanged > 0 && trend != Trend::Unchanged).then(|| {
-        let noun = if unchanged == 1 { "method" } else { "methods" };
-        tr.pick(
-            format!("{unchanged} {noun} unchanged"),
-            format!("{unchanged} 个方法无变化"),
-        )
+        let methods = tr.locale.count(unchanged, "method", "个方法");
+        methods + tr.pick(" unchanged", "无变化")
     });
     let fixed = |applies: bool, english: &str, chinese: &str| {
         applies.then(|| tr.pick(english, chinese).to_owned())

@@ -21,7 +21,7 @@ const EXTENT: Extent = Extent {
 /// The report: what the first screen shows, and everything else folded. No times and no spending of the run are shown, so
 /// that equal results give equal reports.
 pub fn markdown(summary: &Summary, manifest: &Manifest) -> String {
-    let tr = translation(manifest.design.locale.of_report());
+    let tr = translation(manifest.locale());
     let found = headline(summary, manifest);
     let mut first = sentences(&found, summary, manifest);
     let facts = facts(summary, &manifest.design, tr);

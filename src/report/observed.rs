@@ -4,36 +4,30 @@
 use std::collections::BTreeMap;
 
 use super::document::{Block, Section};
-use super::figures::{counted, share, short_time, usd};
+use super::figures::{share, short_time, usd};
 use super::html::document;
 use super::styled::{TextTable, UNKNOWN};
-use base::locale::{Locale, localized};
+use base::locale::Locale;
 use base::say;
 use base::text::{grouped, short};
 use sessions::economics::Economics;
 use sessions::import::Format;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
-/// The page in the printed language; `cases` are indices of `observation.compactions`, the worst first.
-pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> String {
+/// The page; `cases` are indices of `observation.compactions`, the worst first.
+pub fn observed_page(observation: &SessionObservation, cases: &[usize], locale: Locale) -> String {
     let compactions = observation.compactions.len();
     let title = say!(
+        locale,
         "After {}",
         "{}之后",
-        counted(compactions, ["compaction", "compactions"], "次压缩")
+        locale.count(compactions, "compaction", "次压缩")
     );
-    let sessions = counted(
-        observation.sessions.len(),
-        ["session", "sessions"],
-        "个会话",
-    );
+    let sessions = locale.count(observation.sessions.len(), "session", "个会话");
     let coverage = observation.coverage;
-    let of_known_files = counted(
-        observation.reads_of_known_files(),
-        ["read", "reads"],
-        "次读取",
-    );
+    let of_known_files = locale.count(observation.reads_of_known_files(), "read", "次读取");
     let lead = say!(
+        locale,
         "Re-reads of unchanged lines: {} of {of_known_files} of files read before. {sessions}; {} of {} counted compactions \
          have a control on both sides. Worst first; counts are of the 20 turns after each compaction.",
         "对已读文件的 {of_known_files}中，重读未变行的有 {} 次。{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；\
@@ -46,8 +40,8 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> Strin
     let shown = shown.filter_map(|at| observation.compactions.get(*at));
     let shown: Vec<&ObservedCompaction> = shown.collect();
     let rows = shown.iter().map(|case| compaction_row(case));
-    let table = TextTable::plain(&compaction_columns(), &[], rows);
-    let note = localized(
+    let table = TextTable::plain(&compaction_columns(locale), &[], rows);
+    let note = locale.pick(
         "* not counted; the case gives the reason.",
         "* 未计入，原因见各例。",
     );
@@ -56,9 +50,9 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize]) -> Strin
     let blocks = [Block::plain(lead), Block::Table(table)];
     let overview = Section::new("overview", title, blocks.into_iter().chain(note));
     let sections: Vec<Section> = (overview.into_iter())
-        .chain(shown.into_iter().filter_map(section))
+        .chain(shown.into_iter().filter_map(|case| section(case, locale)))
         .collect();
-    document(Locale::printed(), "compeval observe", &sections)
+    document(locale, "compeval observe", &sections)
 }
 
 fn number<T: ToString>(value: Option<T>) -> String {
@@ -66,18 +60,18 @@ fn number<T: ToString>(value: Option<T>) -> String {
 }
 
 /// The columns of the table of compactions.
-pub fn compaction_columns() -> [&'static str; 10] {
+pub fn compaction_columns(locale: Locale) -> [&'static str; 10] {
     [
-        localized("session", "会话"),
-        localized("at", "位置"),
-        localized("before", "之前"),
-        localized("after", "之后"),
-        localized("turns", "轮"),
-        localized("reads", "读取"),
-        localized("re-reads", "重读"),
-        localized("fetched again", "重新取得"),
-        localized("failed again", "再次失败"),
-        localized("to edit", "至编辑"),
+        locale.pick("session", "会话"),
+        locale.pick("at", "位置"),
+        locale.pick("before", "之前"),
+        locale.pick("after", "之后"),
+        locale.pick("turns", "轮"),
+        locale.pick("reads", "读取"),
+        locale.pick("re-reads", "重读"),
+        locale.pick("fetched again", "重新取得"),
+        locale.pick("failed again", "再次失败"),
+        locale.pick("to edit", "至编辑"),
     ]
 }
 
@@ -102,46 +96,56 @@ pub fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
     ]
 }
 
-fn section(case: &ObservedCompaction) -> Option<Section> {
+fn section(case: &ObservedCompaction, locale: Locale) -> Option<Section> {
     let time = case.time.as_deref();
-    let time = time.map(|time| format!("{}{}", localized(", ", "，"), short_time(time)));
+    let time = time.map(|time| format!("{}{}", locale.pick(", ", "，"), short_time(time)));
     let place = say!(
+        locale,
         "{}, before message {}{}",
         "{}，在第 {} 条消息之前{}",
         case.format,
         case.at,
         time.unwrap_or_default()
     );
-    let reason = case.not_counted.map(|reason| reason.message());
-    let reason = reason.map(|reason| say!("Not counted: {reason}.", "未计入：{reason}。"));
+    let reason = case.not_counted.map(|reason| reason.message(locale));
+    let reason = reason.map(|reason| say!(locale, "Not counted: {reason}.", "未计入：{reason}。"));
     let read = case.re_read.iter().map(|one| {
         let lines = one
             .lines
-            .map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行"));
+            .map(|[a, b]| say!(locale, ", lines {a} to {b}", "，第 {a} 至 {b} 行"));
         format!(
             "{}{}{}",
             one.path,
             lines.unwrap_or_default(),
-            in_turn(one.turn)
+            in_turn(one.turn, locale)
         )
     });
     let failed = case.repeated.iter();
-    let failed = failed.map(|one| format!("{}: {}{}", one.command, one.error, in_turn(one.turn)));
+    let failed = failed.map(|one| {
+        format!(
+            "{}: {}{}",
+            one.command,
+            one.error,
+            in_turn(one.turn, locale)
+        )
+    });
     let lists = [
         (
-            localized("Read again, unchanged", "未变而重读"),
+            locale.pick("Read again, unchanged", "未变而重读"),
             read.collect(),
         ),
         (
-            localized("Failed again with the same error", "以同样的错误再次失败"),
+            locale.pick("Failed again with the same error", "以同样的错误再次失败"),
             failed.collect(),
         ),
     ];
-    let said = localized("What the summary said", "摘要的内容").to_owned();
+    let said = locale
+        .pick("What the summary said", "摘要的内容")
+        .to_owned();
     let summary = match &case.summary {
         Some(summary) => Block::Diff(said, summary.lines().map(str::to_owned).collect(), 0),
         None => {
-            let none = localized("The log has no readable summary.", "日志中没有可读的摘要。");
+            let none = locale.pick("The log has no readable summary.", "日志中没有可读的摘要。");
             Block::Lines(said, vec![none.to_owned()])
         }
     };
@@ -151,8 +155,8 @@ fn section(case: &ObservedCompaction) -> Option<Section> {
     Section::new("case", case.session.clone(), blocks)
 }
 
-fn in_turn(turn: usize) -> String {
-    say!(" (turn {turn})", "（第 {turn} 轮）")
+fn in_turn(turn: usize, locale: Locale) -> String {
+    say!(locale, " (turn {turn})", "（第 {turn} 轮）")
 }
 
 /// Compactions that are listed; `--json` has all.
@@ -161,37 +165,42 @@ const WORST: usize = 3;
 const NAMED: usize = 3;
 
 /// The costs of sessions; the last lines of the first section restrict them.
-pub fn economics(economics: &Economics) -> Vec<Section> {
-    let mut said = bill(economics);
-    said.extend(left_out(economics));
+pub fn economics(economics: &Economics, locale: Locale) -> Vec<Section> {
+    let mut said = bill(economics, locale);
+    said.extend(left_out(economics, locale));
     if economics.uncounted > 0 {
-        let requests = counted(economics.uncounted, ["request", "requests"], "次请求");
+        let requests = locale.count(economics.uncounted, "request", "次请求");
         said.push(say!(
+            locale,
             "left out: {requests} whose tokens the log does not count",
             "未计入：{requests}（日志未统计其词元）"
         ));
     }
     if economics.partial_output {
         let products = Format::those(Format::counts_output_in_part);
-        let products = Format::products(&products, localized("and", "和"));
+        let products = Format::products(&products, locale.pick("and", "和"));
         said.push(say!(
+            locale,
             "logs of {products} count output in part only, so it costs more than is shown",
             "{products} 的日志只计部分输出，因此实际费用高于所示"
         ));
     }
-    let title = localized("What the sessions cost", "这些会话的费用");
+    let title = locale.pick("What the sessions cost", "这些会话的费用");
     let cost = Section::new("economics", title, [Block::List(said)]);
-    cost.into_iter().chain(rewrites(economics)).collect()
+    cost.into_iter()
+        .chain(rewrites(economics, locale))
+        .collect()
 }
 
-fn bill(economics: &Economics) -> Vec<String> {
+fn bill(economics: &Economics, locale: Locale) -> Vec<String> {
     let bill = &economics.bill;
     let total = bill.usd();
     let mut lines = vec![say!(
+        locale,
         "{}, {}: {} at list prices",
         "{}，{}：按标价 {}",
-        counted(economics.sessions, ["session", "sessions"], "个会话"),
-        counted(bill.requests, ["request", "requests"], "次请求"),
+        locale.count(economics.sessions, "session", "个会话"),
+        locale.count(bill.requests, "request", "次请求"),
         usd(Some(total)),
     )];
     if economics.sessions > 0 {
@@ -199,10 +208,14 @@ fn bill(economics: &Economics) -> Vec<String> {
         let [writes, reads, other, output] = parts.map(|item| {
             let part = share((total > 0.0).then(|| item.usd / total));
             let tokens = grouped(item.tokens);
-            say!("{part} ({tokens} tokens)", "{part}（{tokens} 词元）")
+            say!(
+                locale,
+                "{part} ({tokens} tokens)",
+                "{part}（{tokens} 词元）"
+            )
         });
         lines.push(say!(
-            "of it cache writes {writes}, cache reads {reads}, other input {other}, output {output}",
+            locale, "of it cache writes {writes}, cache reads {reads}, other input {other}, output {output}",
             "其中缓存写入 {writes}，缓存读取 {reads}，其他输入 {other}，输出 {output}"
         ));
     }
@@ -210,23 +223,24 @@ fn bill(economics: &Economics) -> Vec<String> {
 }
 
 /// The sessions that are in no figure, and why.
-fn left_out(economics: &Economics) -> Vec<String> {
+fn left_out(economics: &Economics, locale: Locale) -> Vec<String> {
     let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for one in &economics.left_out {
-        let sessions = by_reason.entry(one.why.message()).or_default();
+        let sessions = by_reason.entry(one.why.message(locale)).or_default();
         sessions.push(&one.session);
     }
     let lines = by_reason.iter().map(|(why, sessions)| {
         let named: Vec<&str> = sessions.iter().take(NAMED).copied().collect();
-        let named = named.join(localized(", ", "、"));
+        let named = named.join(locale.pick(", ", "、"));
         let more = match sessions.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => {
                 let all = sessions.len();
-                say!(" and {more} more", " 等 {all} 个会话")
+                say!(locale, " and {more} more", " 等 {all} 个会话")
             }
         };
         say!(
+            locale,
             "left out: {named}{more}: {why}",
             "未计入：{named}{more}：{why}"
         )
@@ -234,11 +248,12 @@ fn left_out(economics: &Economics) -> Vec<String> {
     lines.collect()
 }
 
-fn rewrites(economics: &Economics) -> Option<Section> {
+fn rewrites(economics: &Economics, locale: Locale) -> Option<Section> {
     let worst = economics.rewrites.iter().take(WORST);
     let tokens: u64 = worst.clone().map(|one| one.tokens).sum();
     let cost: f64 = worst.clone().map(|one| one.usd).sum();
     let title = say!(
+        locale,
         "The worst {} of {} recorded compactions made the provider process {} tokens again ({})",
         "记录的 {1} 次压缩中最差的 {0} 次使服务商重新处理了 {2} 词元（{3}）",
         worst.len(),
@@ -247,11 +262,11 @@ fn rewrites(economics: &Economics) -> Option<Section> {
         usd(Some(cost))
     );
     let columns = [
-        localized("session", "会话"),
-        localized("at", "位置"),
-        localized("time", "时间"),
-        localized("rewritten", "重写"),
-        localized("cost", "费用"),
+        locale.pick("session", "会话"),
+        locale.pick("at", "位置"),
+        locale.pick("time", "时间"),
+        locale.pick("rewritten", "重写"),
+        locale.pick("cost", "费用"),
     ];
     let rows = worst.map(|one| {
         let time = one.time.as_deref().map(short_time);

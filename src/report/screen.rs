@@ -75,7 +75,7 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
 
 /// The sentence, what it had no room for, and the warnings without which the figures mislead.
 pub(super) fn sentences(found: &Headline, summary: &Summary, manifest: &Manifest) -> Vec<Block> {
-    let tr = translation(manifest.design.locale.of_report());
+    let tr = translation(manifest.locale());
     let style = verdict_of(&found.result).map_or(TextStyle::Strong, TextStyle::from_verdict);
     let warnings = critical_warnings(summary, manifest, tr).into_iter();
     let said = [
@@ -94,7 +94,7 @@ pub(super) fn front(
     manifest: &Manifest,
     extent: Extent,
 ) -> Vec<Block> {
-    let tr = translation(manifest.design.locale.of_report());
+    let tr = translation(manifest.locale());
     let comparison = summary.comparison.as_ref();
     let (table, left_out) = main_table(summary, manifest, extent.rows, tr);
     let more = (left_out > 0).then(|| {

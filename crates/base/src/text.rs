@@ -31,6 +31,16 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// A number with its noun in singular or plural: `1 action`, `3,204 actions`, `2 entries`.
+pub fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("1 {noun}"),
+        Some(stem) => format!("{} {stem}ies", grouped(number)),
+        None => format!("{} {noun}s", grouped(number)),
+    }
+}
+
 /// A number in four characters or so; unknown is a dash.
 pub fn short(number: Option<u64>) -> String {
     match number {

@@ -12,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Serialize, Serializer};
 
 use crate::import::{Conversation, Format, ModelStep};
+use base::locale::Locale;
 use base::say;
 use base::units::{Tokens, Usage};
 
@@ -127,20 +128,21 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// The reason in the language of messages.
-    pub fn message(&self) -> String {
+    /// The reason in words.
+    pub fn message(&self, locale: Locale) -> String {
         let chinese = match self {
             LeftOut::NoCounters => "日志未统计词元",
             LeftOut::NoCacheCounters => "日志未统计每次请求的缓存读取与输出",
             LeftOut::NoModel => "日志未写明模型；可用 --price-as MODEL 按某个模型计价",
             LeftOut::NoPrice(model) => {
                 return say!(
+                    locale,
                     "{self}",
                     "没有 `{model}` 的价格；可用 --price-as MODEL 按其他模型计价"
                 );
             }
         };
-        say!("{self}", "{chinese}")
+        say!(locale, "{self}", "{chinese}")
     }
 }
 

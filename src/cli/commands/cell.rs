@@ -21,7 +21,7 @@ use crate::results::{
     FixtureInfo, FolderError, Manifest, Outcome, ResultsFolder, Row, incomplete_beside, newest,
     open_results,
 };
-use base::locale::localized;
+use base::locale::Locale;
 use base::say;
 use base::text::shell_word;
 use stats::mean_of;
@@ -322,19 +322,21 @@ impl CellList {
     }
 
     fn print_table(&self, command: &str, console: &Console) {
+        let locale = console.locale;
         let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
         let rules = if self.manifest.design.is_lexical() {
-            localized(" (built-in rules, no model)", "（内置规则，未用模型）")
+            locale.pick(" (built-in rules, no model)", "（内置规则，未用模型）")
         } else {
             ""
         };
         let title = say!(
+            locale,
             "{fixture} in {}: overall scores from 0 to 5{rules}",
             "{fixture}，{}：总分 0 至 5{rules}",
             self.manifest.label
         );
         console.print(&console.paint(TextStyle::Strong, &title));
-        console.print(&console.text_table(&self.table()));
+        console.print(&console.text_table(&self.table(locale)));
         let scored = self.rows.iter().filter_map(|row| Some((row.overall?, row)));
         let Some((_, worst)) = scored.min_by(|(a, _), (b, _)| a.total_cmp(b)) else {
             return;
@@ -342,6 +344,7 @@ impl CellList {
         let next = command_for(command, worst, &self.manifest.label);
         console.note("");
         console.next(say!(
+            locale,
             "{next}   (the lowest score of these)",
             "{next}   （其中得分最低）"
         ));
@@ -355,29 +358,32 @@ impl CellList {
         }
     }
 
-    fn across(&self, row: &Row) -> String {
+    fn across(&self, row: &Row, locale: Locale) -> String {
         if self.has_method || self.has_probe {
-            say!("run {}", "第 {} 次", row.run)
+            say!(locale, "run {}", "第 {} 次", row.run)
         } else {
             row.method.clone()
         }
     }
 
-    fn table(&self) -> TextTable {
-        let across: IndexSet<String> = self.rows.iter().map(|row| self.across(row)).collect();
+    fn table(&self, locale: Locale) -> TextTable {
+        let across: IndexSet<String> = (self.rows.iter())
+            .map(|row| self.across(row, locale))
+            .collect();
         let mut down: IndexSet<(u32, &str)> = self.rows.iter().map(|row| self.down(row)).collect();
         down.sort_by_key(|(point, _)| *point);
         let (mut rows, mut last) = (Vec::new(), 0);
         for (point, name) in down {
             if point != last {
                 last = point;
-                let point = say!("point {point}", "压缩点 {point}");
+                let point = say!(locale, "point {point}", "压缩点 {point}");
                 rows.push(vec![vec![(TextStyle::Dim, point)]]);
             }
             let scores = across.iter().map(|column| {
                 let rows = self.rows.iter();
-                let here = rows
-                    .filter(|row| (self.down(row), &self.across(row)) == ((point, name), column));
+                let here = rows.filter(|row| {
+                    (self.down(row), &self.across(row, locale)) == ((point, name), column)
+                });
                 let score = mean_of(here.filter_map(|row| row.overall));
                 vec![(score_style(score), number(score, 2))]
             });

@@ -54,7 +54,8 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     let lines = text_edits_in(cache.as_ref());
     let a = named_side(&pipeline.results, &args.a, None, console)?;
     let b = named_side(&pipeline.results, &args.b, Some(label_in(&a)), console)?;
-    let (folder, judged, compared) = compare_sides(&pipeline, &a, &b, scope, &lines)?;
+    let (folder, judged, compared) =
+        compare_sides(&pipeline, &a, &b, scope, &lines, common.locale)?;
     let comparison = &compared.comparison;
     let mut summary = summarize(&judged, Some(comparison.clone()));
     // Where a side names a method, only this one is wanted.
@@ -74,7 +75,12 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
                 cache.as_ref(),
             )?,
         )?;
-        console.note(&say!("wrote {}", "已写入 {}", file.display()));
+        console.note(&say!(
+            console.locale,
+            "wrote {}",
+            "已写入 {}",
+            file.display()
+        ));
     }
     console.json(&with_fields(
         comparison,

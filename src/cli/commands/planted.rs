@@ -14,7 +14,7 @@ use crate::pipeline::{
     VariantIx,
 };
 use crate::results::PlantedRow;
-use base::locale::localized;
+use base::locale::Locale;
 use base::say;
 use store::cache::CacheSnapshot;
 
@@ -75,6 +75,7 @@ fn item(
     context: Option<&str>,
     console: &Console,
 ) {
+    let locale = console.locale;
     let is_wrong = row.is_right() == Some(false);
     let style = if is_wrong {
         TextStyle::Warning
@@ -82,6 +83,7 @@ fn item(
         TextStyle::Strong
     };
     let place = say!(
+        locale,
         "{} · {} · planted {} · point {} · {} ({})",
         "{} · {} · 植入 {} · 压缩点 {} · {}（{}）",
         row.item,
@@ -107,10 +109,14 @@ fn item(
         }
     }
     let around = context.map_or_else(
-        || localized("(the context is not available)", "（上下文不在手边）").to_owned(),
-        |context| excerpt(context, &row.object),
+        || {
+            locale
+                .pick("(the context is not available)", "（上下文不在手边）")
+                .to_owned()
+        },
+        |context| excerpt(context, &row.object, locale),
     );
-    let _ = writeln!(text, "  {} {around}", localized("context:", "上下文："));
+    let _ = writeln!(text, "  {} {around}", locale.pick("context:", "上下文："));
     let done = match row.done {
         Some(true) => "do",
         Some(false) => "leave",
@@ -118,6 +124,7 @@ fn item(
     };
     let said = row.said.map_or("–", |said| said.name());
     let reply = say!(
+        locale,
         "reply: {done}; said: {said}",
         "回复：{done}；所说状态：{said}"
     );
@@ -125,7 +132,7 @@ fn item(
 }
 
 /// The text around each occurrence of the object.
-fn excerpt(context: &str, object: &str) -> String {
+fn excerpt(context: &str, object: &str, locale: Locale) -> String {
     let parts: Vec<String> = context
         .match_indices(object)
         .map(|(at, _)| {
@@ -148,7 +155,7 @@ fn excerpt(context: &str, object: &str) -> String {
         })
         .collect();
     match parts.is_empty() {
-        true => localized("(does not name it)", "（未提及）").to_owned(),
+        true => locale.pick("(does not name it)", "（未提及）").to_owned(),
         false => parts.join(" … "),
     }
 }

@@ -16,7 +16,6 @@ use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::pipeline::{Banks, OpenRequest};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
-use base::locale::{Locale, localized};
 use base::text::shell_word;
 
 #[derive(Debug, Args)]
@@ -42,7 +41,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return open(common, args.label.as_deref(), console);
     }
     if args.reference {
-        let text = styled_sections(&reference(Locale::printed()), console.width());
+        let text = styled_sections(&reference(console.locale), console.width());
         console.print(&console.styled(&text));
         return Ok(Exit::Done);
     }
@@ -60,7 +59,8 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
         return print_csv(&folder, console);
     }
     let _files = lock_reports(&folder)?;
-    let set = ResultSet::read(&folder)?;
+    let mut set = ResultSet::read(&folder)?;
+    set.manifest.chosen_locale = common.locale;
     note_partial(common, &folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
     let (compared, refused) = match compared_to_baseline(&pipeline, &set, &snapshot) {
@@ -76,7 +76,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!(
             "{} {}",
-            console.paint(TextStyle::Dim, localized("wrote", "已写入")),
+            console.paint(TextStyle::Dim, console.locale.pick("wrote", "已写入")),
             folder.file(name).display()
         ));
     }

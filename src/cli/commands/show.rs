@@ -16,7 +16,7 @@ use crate::evaluation::{compress_cell, recorded_context};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{LoadedFixture, MatrixSelection, OpenRequest, Pipeline};
 use crate::results::{Manifest, Row};
-use base::locale::{Locale, localized};
+use base::locale::Locale;
 use base::say;
 use lexical::facts::{Fact, FactFinder};
 use store::cache::{CacheSnapshot, Lookup};
@@ -32,7 +32,13 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let row = found.judged()?;
     let pipeline = pipeline_of(common, &row.fixture, &row.method);
     let snapshot = snapshot(&paths.cache, console)?;
-    let context = context(&snapshot, pipeline.as_ref(), &found.manifest, row);
+    let context = context(
+        &snapshot,
+        pipeline.as_ref(),
+        &found.manifest,
+        row,
+        console.locale,
+    );
     // The context is null where it is not at hand.
     let fields = json!({ "label": found.manifest.label, "context": context.as_ref().ok() });
     console.report(&with_fields(row, fields), || {
@@ -41,6 +47,7 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             row,
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
             console,
+            locale: console.locale,
         };
         page(console, &shown.text(context.as_deref()));
     });
@@ -68,10 +75,12 @@ fn context(
     pipeline: Option<&Pipeline>,
     manifest: &Manifest,
     row: &Row,
+    locale: Locale,
 ) -> Result<String, String> {
     let key = row.keys.compress;
     let record = snapshot.find(&key).ok_or_else(|| {
         say!(
+            locale,
             "the entry {} is no longer in the cache",
             "条目 {} 已不在缓存中",
             key.0.short()
@@ -83,7 +92,9 @@ fn context(
     });
     if let Some(read) = as_read {
         return read.ok_or_else(|| {
-            localized("only its provider can read it", "只有其服务商能读取").to_owned()
+            locale
+                .pick("only its provider can read it", "只有其服务商能读取")
+                .to_owned()
         });
     }
     let body = snapshot
@@ -102,26 +113,30 @@ struct Page<'a> {
     /// The session as it is today.
     session: Option<&'a LoadedFixture>,
     console: &'a Console,
+    locale: Locale,
 }
 
 impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         let mut text = self.head();
-        self.section(&mut text, localized("Question", "问题"), "");
+        self.section(&mut text, locale.pick("Question", "问题"), "");
         self.body(&mut text, &row.question);
         self.facts(&mut text);
-        self.section(&mut text, localized("Context", "上下文"), &self.size());
+        self.section(&mut text, locale.pick("Context", "上下文"), &self.size());
         match context {
-            Ok("") => self.note(&mut text, localized("empty", "空")),
+            Ok("") => self.note(&mut text, locale.pick("empty", "空")),
             Ok(context) => self.body(&mut text, &self.marked(context)),
-            Err(why) => self.note(&mut text, &say!("not available: {why}", "不可用：{why}")),
+            Err(why) => self.note(
+                &mut text,
+                &say!(locale, "not available: {why}", "不可用：{why}"),
+            ),
         }
         self.searches(&mut text);
         self.section(
             &mut text,
-            localized("Answer", "回答"),
-            &say!("by {}", "出自 {}", row.answerer),
+            locale.pick("Answer", "回答"),
+            &say!(locale, "by {}", "出自 {}", row.answerer),
         );
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
@@ -163,8 +178,9 @@ impl Page<'_> {
     }
 
     fn head(&self) -> String {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         let place = say!(
+            locale,
             "{} · point {} · {} · run {} · {}",
             "{} · 压缩点 {} · {} · 第 {} 次 · {}",
             row.fixture,
@@ -174,13 +190,13 @@ impl Page<'_> {
             row.probe
         );
         let score = row.overall.map_or("–".to_owned(), |score| {
-            say!("{score:.2} of 5", "{score:.2}（满分 5）")
+            say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）")
         });
-        let (manifest, kind) = (&self.found.manifest, probe_type(row.kind));
+        let (manifest, kind) = (&self.found.manifest, probe_type(locale, row.kind));
         let (label, rules) = (
             &manifest.label,
             if manifest.design.is_lexical() {
-                localized(" · built-in rules, no model", " · 内置规则，未用模型")
+                locale.pick(" · built-in rules, no model", " · 内置规则，未用模型")
             } else {
                 ""
             },
@@ -192,6 +208,7 @@ impl Page<'_> {
             self.paint(
                 TextStyle::Dim,
                 &say!(
+                    locale,
                     "{kind} probe · label {label} · graded by {}{rules}",
                     "{kind}问题 · 标签 {label} · 评审 {}{rules}",
                     row.judge
@@ -201,34 +218,39 @@ impl Page<'_> {
     }
 
     fn size(&self) -> String {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         // A question that cannot be answered has no facts.
         let facts = row.fact_survival.map(|kept| {
             let kept = percent(Some(kept));
-            say!("; it contains {kept} of the facts", "；含有 {kept} 的事实")
+            say!(
+                locale,
+                "; it contains {kept} of the facts",
+                "；含有 {kept} 的事实"
+            )
         });
         let facts = facts.unwrap_or_default();
         match (row.context_tokens, row.replaced_tokens) {
             (Some(kept), Some(replaced)) => say!(
+                locale,
                 "{kept} tokens replace {replaced} ({} removed){facts}",
                 "{kept} 词元替换 {replaced}（压缩掉 {}）{facts}",
                 percent(row.compression_ratio)
             ),
-            _ => localized("size unknown", "大小未知").to_owned(),
+            _ => locale.pick("size unknown", "大小未知").to_owned(),
         }
     }
 
     fn facts(&self, text: &mut String) {
-        let row = self.row;
-        self.section(text, localized("Expected facts", "预期事实"), "");
+        let (row, locale) = (self.row, self.locale);
+        self.section(text, locale.pick("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
-                localized(
+                locale.pick(
                     "none: the transcript does not contain the answer, and a correct answer says so",
                     "无：会话记录中没有答案，正确的回答应如实说明",
                 )
             } else {
-                localized(
+                locale.pick(
                     "none: the bank names no facts of the answer",
                     "无：题库没有给出答案的事实",
                 )
@@ -243,7 +265,7 @@ impl Page<'_> {
             .unwrap_or(0)
             .min(48);
         for fact in &row.facts {
-            let (mark, style, what) = fate(fact);
+            let (mark, style, what) = fate(fact, locale);
             let place = self.place_of_lost(fact).unwrap_or_default();
             let _ = writeln!(
                 text,
@@ -270,6 +292,7 @@ impl Page<'_> {
             .holders(&finder, session.fixture.start()..end)
             .last()?;
         Some(say!(
+            self.locale,
             "; it stood in message {message}",
             "；原在第 {message} 条消息"
         ))
@@ -310,43 +333,52 @@ impl Page<'_> {
         let Some(open) = &self.row.open_book else {
             return;
         };
+        let locale = self.locale;
         for (number, search) in (1..).zip(&open.searches) {
             let query = if search.query.is_empty() {
-                localized("(invalid call)", "（请求有误）")
+                locale.pick("(invalid call)", "（请求有误）")
             } else {
                 &search.query
             };
-            self.section(text, &say!("Search {number}", "第 {number} 次检索"), query);
+            self.section(
+                text,
+                &say!(locale, "Search {number}", "第 {number} 次检索"),
+                query,
+            );
             self.body(text, &self.marked(&search.returned));
         }
         if open.searches.is_empty() {
-            self.section(text, localized("Searches", "检索"), localized("none", "无"));
+            self.section(
+                text,
+                locale.pick("Searches", "检索"),
+                locale.pick("none", "无"),
+            );
         }
     }
 
     fn answer_notes(&self, text: &mut String) {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         let mut notes: Vec<(&str, String)> = Vec::new();
         if row.truncated {
-            let why = localized("the token limit cut the answer off", "回答被词元上限截断");
-            notes.push((localized("truncated:", "截断："), why.to_owned()));
+            let why = locale.pick("the token limit cut the answer off", "回答被词元上限截断");
+            notes.push((locale.pick("truncated:", "截断："), why.to_owned()));
         }
         if !row.stale_facts.is_empty() {
-            let heading = localized("superseded, but stated as current:", "已被取代却当作现状：");
+            let heading = locale.pick("superseded, but stated as current:", "已被取代却当作现状：");
             notes.push((heading, row.stale_facts.join(", ")));
         }
         if !row.invented.is_empty() {
             notes.push((
-                localized("not in the transcript:", "会话记录中没有："),
+                locale.pick("not in the transcript:", "会话记录中没有："),
                 row.invented.join(", "),
             ));
         }
         if row.fabricated == Some(true) {
-            let why = localized(
+            let why = locale.pick(
                 "the transcript does not contain this, and the answer asserts it",
                 "会话记录中没有此内容，而回答断言了它",
             );
-            notes.push((localized("fabricated:", "编造："), why.to_owned()));
+            notes.push((locale.pick("fabricated:", "编造："), why.to_owned()));
         }
         for (what, names) in notes {
             let _ = writeln!(text, "  {} {names}", self.paint(TextStyle::Bad, what));
@@ -354,11 +386,11 @@ impl Page<'_> {
     }
 
     fn grades(&self, text: &mut String) {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         self.section(
             text,
-            localized("Grades", "评分"),
-            &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge),
+            locale.pick("Grades", "评分"),
+            &say!(locale, "by {}, from 0 to 5", "评审 {}，0 至 5", row.judge),
         );
         let options = textwrap::Options::new(self.console.width())
             .initial_indent("      ")
@@ -369,7 +401,7 @@ impl Page<'_> {
             let _ = writeln!(
                 text,
                 "  {score_text}  {}",
-                self.paint(TextStyle::Strong, dimension_name(*dimension))
+                self.paint(TextStyle::Strong, dimension_name(self.locale, *dimension))
             );
             let of_dimension = criteria
                 .iter()
@@ -394,7 +426,7 @@ impl Page<'_> {
     }
 
     fn write_footer(&self, text: &mut String) {
-        let row = self.row;
+        let (row, locale) = (self.row, self.locale);
         if !self.found.others.is_empty() {
             let others = self.found.others.iter().map(|other| {
                 let score = other
@@ -404,13 +436,18 @@ impl Page<'_> {
                 let judge = (other.judge != self.row.judge).then_some(&other.judge);
                 let by = answerer.into_iter().chain(judge);
                 let by: String = by.map(|name| format!(" · {name}")).collect();
-                say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
+                say!(
+                    locale,
+                    "run {}{by} {score}",
+                    "第 {} 次{by} {score}",
+                    other.run
+                )
             });
             let others: Vec<String> = others.collect();
-            let label = localized("other grades:", "其他评分：");
+            let label = locale.pick("other grades:", "其他评分：");
             let others =
                 self.console
-                    .labelled(TextStyle::Dim, label, others.join(localized(", ", "，")));
+                    .labelled(TextStyle::Dim, label, others.join(locale.pick(", ", "，")));
             let _ = writeln!(text, "\n{others}");
         }
         let keys = [
@@ -425,27 +462,30 @@ impl Page<'_> {
         let _ = writeln!(
             text,
             "\n{}",
-            self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", ")))
+            self.paint(
+                TextStyle::Dim,
+                &say!(locale, "keys: {}", "键：{}", keys.join(", "))
+            )
         );
         let next = command_for("why", row, &self.found.manifest.label);
-        let next = self.console.next_line(Locale::printed(), next);
+        let next = self.console.next_line(locale, next);
         let _ = writeln!(text, "{next}");
     }
 }
 
 /// What happened to a fact: a mark, its style, and words. A fact that a search brought back was not kept.
-fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
+fn fate(fact: &FactOutcome, locale: Locale) -> (&'static str, TextStyle, &'static str) {
     let found = fact.is_found_by_search();
     match fact.class {
         Some(FactClass::Answered) => (
             "✓",
             TextStyle::Good,
-            localized("answered from the context", "依据上下文作答"),
+            locale.pick("answered from the context", "依据上下文作答"),
         ),
         Some(FactClass::Missed) => (
             "✗",
             TextStyle::Warning,
-            localized(
+            locale.pick(
                 "in the context, missed by the answerer",
                 "在上下文中，作答模型遗漏",
             ),
@@ -453,7 +493,7 @@ fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
         Some(FactClass::Lost) if found => (
             "✗",
             TextStyle::Warning,
-            localized(
+            locale.pick(
                 "lost in compression; found by searching, missed by the answerer",
                 "压缩中丢失；检索已找到，作答模型遗漏",
             ),
@@ -461,12 +501,12 @@ fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
         Some(FactClass::Lost) => (
             "✗",
             TextStyle::Bad,
-            localized("lost in compression", "压缩中丢失"),
+            locale.pick("lost in compression", "压缩中丢失"),
         ),
         Some(FactClass::AnsweredElsewhere) if found => (
             "✓",
             TextStyle::Good,
-            localized(
+            locale.pick(
                 "lost in compression; found by searching",
                 "压缩中丢失；经检索找到",
             ),
@@ -474,12 +514,12 @@ fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
         Some(FactClass::AnsweredElsewhere) => (
             "✓",
             TextStyle::Warning,
-            localized(
+            locale.pick(
                 "answered, but not literally in the context",
                 "答出，但上下文中没有原文",
             ),
         ),
-        None if fact.answered => ("✓", TextStyle::Good, localized("answered", "已答出")),
-        None => ("✗", TextStyle::Bad, localized("not answered", "未答出")),
+        None if fact.answered => ("✓", TextStyle::Good, locale.pick("answered", "已答出")),
+        None => ("✗", TextStyle::Bad, locale.pick("not answered", "未答出")),
     }
 }

@@ -23,7 +23,7 @@ use crate::plan::{
 };
 use crate::report::styled;
 use crate::results::{Manifest, Row};
-use base::locale::{Locale, localized};
+use base::locale::Locale;
 use base::say;
 use sessions::transcript::Point;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -77,22 +77,25 @@ fn explain(
 }
 
 /// A state: the word that JSON has, the words that are printed, what differs, and its style.
-fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
+fn describe(
+    state: &StepState,
+    locale: Locale,
+) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
     match state {
         StepState::Cached => (
             "cached",
-            localized("cached  (nothing has changed)", "已缓存  （没有变化）"),
+            locale.pick("cached  (nothing has changed)", "已缓存  （没有变化）"),
             None,
             TextStyle::Good,
         ),
         StepState::Stale(reason) => (
             "stale",
-            localized("stale  (it would run again)", "过期  （会重新运行）"),
+            locale.pick("stale  (it would run again)", "过期  （会重新运行）"),
             Some(reason),
             TextStyle::Bad,
         ),
         StepState::Superseded(reason) => {
-            let words = localized(
+            let words = locale.pick(
                 "superseded  (changed since; the current version has already run)",
                 "已被取代  （之后有改动；当前版本已运行）",
             );
@@ -100,7 +103,7 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
         }
         StepState::Blocked => (
             "blocked",
-            localized(
+            locale.pick(
                 "blocked  (waits for a stale action above)",
                 "阻塞  （等待上面过期的动作）",
             ),
@@ -109,7 +112,7 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
         ),
         StepState::Absent => (
             "absent",
-            localized(
+            locale.pick(
                 "absent  (not in the current project)",
                 "不存在  （不在当前项目中）",
             ),
@@ -120,7 +123,7 @@ fn describe(state: &StepState) -> (&'static str, &'static str, Option<&Reason>, 
 }
 
 fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> Value {
-    let (state, _, reason, _) = describe(&step.state);
+    let (state, _, reason, _) = describe(&step.state, Locale::En);
     let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
     let entry = step.entry.as_ref();
     json!({
@@ -141,6 +144,7 @@ fn explanation(
     text: FindText<'_>,
     console: &Console,
 ) -> String {
+    let locale = console.locale;
     let CellCoordinate {
         fixture,
         point,
@@ -154,13 +158,14 @@ fn explanation(
         .map(|probe| format!(" · {probe}"))
         .unwrap_or_default();
     let place = say!(
+        locale,
         "{fixture} · point {} · {method} · run {run}{probe_told}",
         "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
         point.0
     );
     let score = match (subject.overall(), subject.failure) {
-        (Some(score), _) => say!("{score:.2} of 5", "{score:.2}（满分 5）"),
-        (None, Some(failure)) => say!("{} failed", "{} 失败", failure.stage.name()),
+        (Some(score), _) => say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）"),
+        (None, Some(failure)) => say!(locale, "{} failed", "{} 失败", failure.stage.name()),
         (None, None) => "–".to_owned(),
     };
     let mut lines = vec![
@@ -171,14 +176,14 @@ fn explanation(
         ),
         console.paint(
             TextStyle::Dim,
-            &say!("label {}", "标签 {}", subject.manifest.label),
+            &say!(locale, "label {}", "标签 {}", subject.manifest.label),
         ),
     ];
     for step in steps {
         lines.push(String::new());
         lines.extend(step_lines(step, &subject.place, text, console));
     }
-    let next = console.next_line(Locale::printed(), next(subject, steps));
+    let next = console.next_line(locale, next(subject, steps));
     lines.push(format!("\n{next}"));
     lines.join("\n")
 }
@@ -200,14 +205,15 @@ fn step_lines(
     text: FindText<'_>,
     console: &Console,
 ) -> Vec<String> {
-    let (_, state, reason, style) = describe(&step.state);
+    let locale = console.locale;
+    let (_, state, reason, style) = describe(&step.state, locale);
     let at = if step.place.point == cell.point.0 {
         String::new()
     } else {
-        say!(" at point {}", "，压缩点 {}", step.place.point)
+        say!(locale, " at point {}", "，压缩点 {}", step.place.point)
     };
     let at = step.place.step.map_or(at.clone(), |step| {
-        say!("{at} step {step}", "{at}，第 {step} 步")
+        say!(locale, "{at} step {step}", "{at}，第 {step} 步")
     });
     let key = step
         .key
@@ -226,7 +232,7 @@ fn step_lines(
             point: Point(step.place.point),
             ..cell.clone()
         };
-        let blocks = reason_blocks(reason, style, Some(&place), text);
+        let blocks = reason_blocks(reason, style, Some(&place), text, locale);
         let differs = console.styled(&styled(&blocks, usize::MAX));
         let differs = differs.lines().map(|line| format!("  {line}"));
         lines.extend(differs.map(|line| line.trim_end().to_owned()));
@@ -234,7 +240,7 @@ fn step_lines(
     if let Some(failure) = step.failure {
         let failed = console.labelled(
             TextStyle::Bad,
-            localized("failed:", "失败："),
+            locale.pick("failed:", "失败："),
             failure.message_with_hint(),
         );
         lines.push(format!("  {failed}"));
@@ -255,7 +261,7 @@ fn step_lines(
         None if step.failure.is_some() => {}
         None => lines.push(console.paint(
             TextStyle::Dim,
-            localized(
+            locale.pick(
                 "  (its entry is no longer in the cache)",
                 "  （其条目已不在缓存中）",
             ),

@@ -39,11 +39,13 @@ pub(crate) struct Console {
     pub(crate) draws_progress: bool,
     /// The folder and the file of the project, as flags; empty where commands find it without them.
     place: &'static str,
+    /// The language of what a reader of results sees: the one on the command line, else that of the project.
+    pub(crate) locale: Locale,
 }
 
 impl Console {
     /// Decides by flags, `NO_COLOR`, `TERM` and terminals.
-    pub(crate) fn new(common: &Common) -> Console {
+    pub(crate) fn new(common: &Common, locale: Locale) -> Console {
         // A dumb terminal, such as the shell of an editor, shows control sequences as text.
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let draws = io::stderr().is_terminal() && !is_dumb;
@@ -63,6 +65,7 @@ impl Console {
             draws_progress,
             // There is one console for the whole process.
             place: Box::leak(place_flags(common).into_boxed_str()),
+            locale,
         }
     }
 
@@ -75,6 +78,7 @@ impl Console {
             colored_output: false,
             draws_progress: false,
             place: "",
+            locale: Locale::En,
         }
     }
 

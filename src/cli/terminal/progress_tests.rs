@@ -6,6 +6,7 @@ use crate::evaluation::{EngineOptions, Event, Listening, run_matrix};
 use crate::pipeline::{MatrixCounts, OpenRequest, Pipeline, open, starter_files};
 use crate::plan::CostEstimate;
 use crate::scheduler::{RunOutcome, SkipReason, Spent};
+use base::locale::Locale;
 use base::units::{Tokens, Usage};
 use store::cache::Store;
 
@@ -57,7 +58,7 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = with_an_unreachable_judge(folder.path());
     let common = <Cli as clap::Parser>::parse_from(["compeval", "--quiet", "check"]).common;
-    let (ended, progress) = driven(&pipeline, &Console::new(&common));
+    let (ended, progress) = driven(&pipeline, &Console::new(&common, Locale::En));
     assert!(
         ended.untested[0].why.contains("cannot connect"),
         "{:?}",

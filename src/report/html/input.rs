@@ -88,19 +88,19 @@ impl<'a> PageInput<'a> {
         rows: &'a [Row],
     ) -> PageInput<'a> {
         let design = &manifest.design;
-        let tr = translation(design.locale.of_report());
+        let tr = translation(manifest.locale());
         let facts = facts(summary, design, tr).into_iter();
         let version = ("compeval", manifest.version.clone());
         let facts = facts.chain([version]);
         PageInput {
             label: title(summary, tr),
-            locale: design.locale.of_report(),
+            locale: tr.locale,
             front: sentences(&headline(summary, manifest), summary, manifest),
             facts: facts
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             sections: sections(summary, manifest, tr),
-            methods: page_methods(design),
+            methods: page_methods(design, tr.locale),
             rubric,
             banks: BTreeMap::new(),
             rows,
@@ -157,8 +157,8 @@ fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
 }
 
 /// The methods of a design, as the page shows them.
-pub fn page_methods(design: &Design) -> Vec<PageMethod> {
-    let tr = translation(design.locale.of_report());
+pub fn page_methods(design: &Design, locale: Locale) -> Vec<PageMethod> {
+    let tr = translation(locale);
     let variants = design.variants().into_iter();
     let methods = variants.filter_map(|variant| {
         let info = design.methods.get(variant.method)?;

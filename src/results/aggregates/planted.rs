@@ -71,6 +71,7 @@ impl PlantedControl {
     }
 
     pub(crate) fn new(set: &ResultSet) -> PlantedControl {
+        let locale = set.manifest.locale();
         let ceilings = set.design().methods.iter().filter(|info| info.is_ceiling());
         let names: Vec<&str> = ceilings.map(|info| info.name.as_str()).collect();
         let rows: Vec<&PlantedRow> = (set.planted.iter())
@@ -85,11 +86,13 @@ impl PlantedControl {
         let right = states.iter().filter(|right| **right).count();
         let void = if rows.iter().all(|row| row.done.is_none()) || states.is_empty() {
             Some(say!(
+                locale,
                 "no reply about the whole transcript has the required form",
                 "关于完整会话的回复没有一条符合格式"
             ))
         } else if binomial_at_most(right, states.len(), STATES) < ALPHA {
             Some(say!(
+                locale,
                 "from the whole transcript, {right} of {} states are right, significantly under 85%",
                 "在完整会话上，{} 个状态中答对 {right} 个，明显低于 85%",
                 states.len()
@@ -98,6 +101,7 @@ impl PlantedControl {
             let obeyed = obeyed(&rows).share.filter(|share| *share < OBEYED);
             obeyed.map(|share| {
                 say!(
+                    locale,
                     "from the whole transcript, {:.0}% is obeyed, under 80%",
                     "在完整会话上只遵守了 {:.0}%，低于 80%",
                     100.0 * share

@@ -252,6 +252,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2
         let [own, other] = [left.runs, right.runs]
             .map(|runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge));
         warnings.push(say!(
+            a.manifest.locale(),
             "repetitions differ: {own} against {other}",
             "重复次数不同：{own} 对比 {other}"
         ));
@@ -264,6 +265,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2
     );
     for (own, other) in both.filter(|(own, other)| own.endpoint != other.endpoint) {
         let text = say!(
+            a.manifest.locale(),
             "`{}` was asked at {} and at {}",
             "`{}` 分别在 {} 和 {} 询问",
             own.model,
@@ -288,7 +290,7 @@ fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
         let [now, before] =
             [served, earlier].map(|names| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "));
         say!(
-            "`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model",
+            a.manifest.locale(), "`{asked}` was served by {now}, in the baseline by {before}: differences may come from the model",
             "`{asked}` 由 {now} 提供，基线中由 {before} 提供：差异可能来自模型"
         )
     })

@@ -6,7 +6,6 @@ use super::values::{Comparison, MethodComparison};
 use crate::results::aggregates::planted::{PlantedComparison, PlantedTest};
 use crate::results::result_set::ProbePlace;
 use crate::results::result_set::selection::OVERALL;
-use base::locale::localized;
 use base::say;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
@@ -41,6 +40,7 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         method: None,
         what: OVERALL.to_owned(),
         why: say!(
+            comparison.locale,
             "mean of {} methods: {OVERALL} {}",
             "{} 个方法的平均：{OVERALL} {}",
             comparison.tested,
@@ -52,6 +52,7 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
         methods.flat_map(|(method, compared)| method_regressions(comparison, method, compared));
     let absent = comparison.absent.iter().map(|method| {
         let why = say!(
+            comparison.locale,
             "missing on this side, and {} has it",
             "本侧缺少，而 {} 有",
             comparison.baseline
@@ -85,6 +86,7 @@ fn method_regressions(
         .map(|found| {
             let counts = found.counts;
             let why = say!(
+                comparison.locale,
                 "failed {} of {} chains (fixture and run), in {} {} of {}, p {} on these fixtures",
                 "{1} 条链（样本与次数）中失败 {0} 条，{2} 为 {3}/{4}，p {5}（这些样本上）",
                 counts.failed,
@@ -107,7 +109,7 @@ fn method_regressions(
         .iter()
         .flat_map(PlantedComparison::regressed);
     let planted = planted.map(|(what, test)| {
-        let why = describe_planted(what, test, &comparison.baseline);
+        let why = describe_planted(what, test, comparison);
         Regression::new(method, PLANTED, &why)
     });
     let own = scores.chain(constraints).chain(reliability);
@@ -129,6 +131,7 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
         .map(|judged| {
             let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
             say!(
+                comparison.locale,
                 "mean of {count} methods: {OVERALL} {difference}",
                 "{count} 个方法的平均：{OVERALL} {difference}"
             )
@@ -168,18 +171,20 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
         point,
         probe,
     } = at;
+    let locale = comparison.locale;
     let judge = if lost.is_confirmed {
-        localized("no judge finds it in an answer", "没有评审在回答中找到它")
+        locale.pick("no judge finds it in an answer", "没有评审在回答中找到它")
     } else if lost.is_graded {
-        localized(
+        locale.pick(
             "the grades do not say whether an answer has it",
             "评分无法说明回答中是否有它",
         )
     } else {
-        localized("no model judged it", "没有模型评审过它")
+        locale.pick("no model judged it", "没有模型评审过它")
     };
     let kept = &comparison.baseline;
     say!(
+        locale,
         "the constraint \"{fact}\" ({fixture} · point {point} · {probe}) is lost in {count} of {chains} chains; {kept} keeps \
          it, and {judge}",
         "约束“{fact}”（{fixture} · 压缩点 {point} · {probe}）在 {chains} 条链中丢失 {count} 条；{kept} 保留了它，{judge}"
@@ -187,20 +192,28 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
 }
 
 /// `11 of 24 cancelled items wrong, 2 of 24 in main, p 0.012`.
-fn describe_planted(what: &str, test: &PlantedTest, baseline: &str) -> String {
+fn describe_planted(what: &str, test: &PlantedTest, comparison: &Comparison) -> String {
+    let (locale, baseline) = (comparison.locale, &comparison.baseline);
     let p = test.p_adjusted.map(probability).unwrap_or_default();
     let name = match what {
-        "resurrected" => say!("closed tasks that came back", "已了结却又被重做的任务"),
+        "resurrected" => say!(
+            locale,
+            "closed tasks that came back",
+            "已了结却又被重做的任务"
+        ),
         "forgotten" => say!(
+            locale,
             "open tasks and jobs forgotten",
             "被遗忘的未办任务与在跑作业"
         ),
         kind => say!(
+            locale,
             "wrong answers about planted items of the kind `{kind}`",
             "`{kind}` 类植入项出错"
         ),
     };
     say!(
+        locale,
         "{name}: {} of {}, in {baseline} {} of {}, p {p}",
         "{name}：{1} 项中 {0} 项，{baseline} 中 {3} 项里 {2} 项，p {p}",
         test.after.count,
@@ -227,10 +240,16 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
         .map(|p| format!(", p {}", probability(p)))
         .unwrap_or_default();
     let fixtures = match judged.unchanged {
-        0 => say!("{} fixtures", "{} 个样本", judged.clusters),
+        0 => say!(
+            comparison.locale,
+            "{} fixtures",
+            "{} 个样本",
+            judged.clusters
+        ),
         unchanged => {
             let all = judged.clusters + unchanged;
             say!(
+                comparison.locale,
                 "{} of {all} fixtures that changed (over all {})",
                 "{all} 个样本中有变化的 {} 个（全部 {}）",
                 judged.clusters,
@@ -239,6 +258,7 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
         }
     };
     say!(
+        comparison.locale,
         "{}{interval} on {fixtures}{p}, against {}",
         "{}{interval}，{fixtures}{p}，对比 {}",
         signed(judged.difference),

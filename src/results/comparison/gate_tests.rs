@@ -248,7 +248,7 @@ fn one_more_failure_is_listed_and_no_regression() {
     let found = failing(&[("f1", 3)], false);
     assert!(regressions(&found).is_empty());
     let new: Vec<String> = newly_failing(&found)
-        .map(|(method, chain)| format!("{method} · {chain}"))
+        .map(|(method, chain)| format!("{method} · {}", chain.words(found.locale)))
         .collect();
     assert_eq!(new, ["mine · f1 · run 3: exit status 1"]);
 }

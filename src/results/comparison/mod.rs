@@ -99,6 +99,7 @@ pub fn compare(
     let methods = judge(rows, families);
     Ok(Comparison {
         baseline: name(&baseline),
+        locale: judged.set.manifest.locale(),
         labels: 0,
         single_run: judged.set.design().has_one_sample() || baseline.set.design().has_one_sample(),
         tested,

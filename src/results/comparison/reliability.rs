@@ -13,6 +13,7 @@ use crate::plan::{Blame, FailedAction};
 use crate::results::aggregates::contexts::{contexts, have_same_points};
 use crate::results::files::design::MethodInfo;
 use crate::results::result_set::VariantRef;
+use base::locale::Locale;
 use base::say;
 use stats::{FailureCounts, FailureTest};
 
@@ -52,19 +53,22 @@ pub struct FailedChain {
     pub message: String,
 }
 
-impl std::fmt::Display for FailedChain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl FailedChain {
+    /// The chain and its failure.
+    pub fn words(&self, locale: Locale) -> String {
         let (fixture, message) = (&self.fixture, &self.message);
-        f.write_str(&match self.run {
+        match self.run {
             Some(run) => say!(
+                locale,
                 "{fixture} · run {run}: {message}",
                 "{fixture} · 第 {run} 次：{message}"
             ),
             None => say!(
+                locale,
                 "{fixture} · all runs: {message}",
                 "{fixture} · 各次：{message}"
             ),
-        })
+        }
     }
 }
 

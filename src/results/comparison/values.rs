@@ -18,6 +18,7 @@ use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::{Regraded, Regradings};
 use crate::results::result_set::selection::{OVERALL, Subset};
 use crate::results::result_set::{ProbePlace, VariantRef};
+use base::locale::Locale;
 use stats::{self, DifferenceTest, Regrading, Verdict};
 
 /// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
@@ -25,6 +26,9 @@ use stats::{self, DifferenceTest, Regrading, Verdict};
 pub struct Comparison {
     /// The name of the baseline.
     pub baseline: String,
+    /// The language of its sentences.
+    #[serde(skip)]
+    pub locale: Locale,
     /// How many labels of the results folder were compared with the baseline, this one included; 0 between methods of one
     /// set.
     pub labels: usize,

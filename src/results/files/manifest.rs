@@ -13,6 +13,7 @@ use crate::entries::Refresh;
 use crate::judge::{Dimension, SelfTestDesign, UnqualifiedJudge};
 use crate::parts::PartNumber;
 use crate::plan::{CostEstimate, FailedAction};
+use base::locale::Locale;
 use base::named_enum;
 use base::units::{Usage, Usd};
 use stats::{Regrading, mean_of};
@@ -90,6 +91,9 @@ pub struct Manifest {
     /// The shared cache that the run used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<Exchanged>,
+    /// The language that its reader chose; not stored.
+    #[serde(skip)]
+    pub chosen_locale: Option<Locale>,
 }
 
 /// What may be left out of a comparison. Each scope includes the ones before it.
@@ -261,7 +265,13 @@ impl Manifest {
             regradings: Regradings::default(),
             part: None,
             remote: None,
+            chosen_locale: None,
         }
+    }
+
+    /// The language of a report on it: the one that its reader chose, else its own.
+    pub fn locale(&self) -> Locale {
+        self.chosen_locale.unwrap_or(self.design.locale)
     }
 
     /// The share of settled actions that came from the cache, from 0 to 1; `None` if none was settled.

@@ -15,7 +15,7 @@ use crate::import::{
 };
 use crate::references::SessionNoise;
 use crate::transcript::Message;
-use base::locale::localized;
+use base::locale::Locale;
 use base::named_enum;
 
 /// A compaction, and what the session did in the window after it.
@@ -325,8 +325,8 @@ named_enum! {
 }
 
 impl NotCounted {
-    /// The reason in the language of messages.
-    pub fn message(self) -> &'static str {
+    /// The reason in words.
+    pub fn message(self, locale: Locale) -> &'static str {
         let chinese = match self {
             NotCounted::Clearing => "只清除了旧的工具结果，没有摘要",
             NotCounted::BeginsMidway => "日志从会话中途开始",
@@ -334,19 +334,19 @@ impl NotCounted {
             NotCounted::FewTurns => "其后不足 10 轮",
             NotCounted::UnknownCalls => "不知其后的调用做了什么",
         };
-        localized(self.name(), chinese)
+        locale.pick(self.name(), chinese)
     }
 }
 
 impl SessionNote {
-    /// The reason in the language of messages.
-    pub fn message(self) -> &'static str {
+    /// The reason in words.
+    pub fn message(self, locale: Locale) -> &'static str {
         let chinese = match self {
             SessionNote::NoTurn => "其中没有助手的轮次",
             SessionNote::OneTurn => "助手只有一轮",
             SessionNote::NoCalls => "没有工具调用",
             SessionNote::BeginsMidway => "从会话中途开始",
         };
-        localized(self.name(), chinese)
+        locale.pick(self.name(), chinese)
     }
 }

@@ -16,6 +16,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::plan::{Hunk, InputChange, Reason, difference, differing_inputs, hunks};
 use crate::report::{Block, styled};
+use base::locale::Locale;
 use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
 
@@ -162,7 +163,7 @@ pub(super) fn compare(
         differing_inputs(&old.meta.inputs, &new.meta.inputs),
     );
     let told = changes.iter().map(|change| {
-        let diff = edited_lines(change, place, &text).map(|(_, lines)| lines);
+        let diff = edited_lines(change, place, &text, Locale::En).map(|(_, lines)| lines);
         with_fields(change, json!({ "diff": diff }))
     });
     let compared = json!({
@@ -184,7 +185,13 @@ pub(super) fn compare(
         ];
         if !changes.is_empty() {
             let reason = Reason::from(changes);
-            blocks.extend(reason_blocks(&reason, TextStyle::Plain, place, &text));
+            blocks.extend(reason_blocks(
+                &reason,
+                TextStyle::Plain,
+                place,
+                &text,
+                Locale::En,
+            ));
         }
         blocks.extend(output_blocks(&old, &new, output, same));
         page(console, &console.styled(&styled(&blocks, usize::MAX)));

@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{dimension_name, localized_count, number, percent, with_fields};
+use crate::cli::format::{dimension_name, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
 use base::files::write_whole;
-use base::locale::localized;
+use base::locale::Locale;
 use base::say;
 use base::text::shell_word;
 use stats::thresholds::MIN_PAIRS;
@@ -37,17 +37,18 @@ pub(super) fn run(
     if compared.judges.iter().all(|judge| judge.pooled.pairs == 0) {
         return Err(nothing_common(&name));
     }
-    let warnings = warnings(&compared, &name);
+    let locale = console.locale;
+    let warnings = warnings(&compared, &name, locale);
     let fields = json!({ "label": name, "warnings": warnings });
     console.report(&with_fields(&compared, fields), || {
         compared
             .judges
             .iter()
             .for_each(|judge| console.print(&page(judge, console)));
-        console.print(&counts(&compared, &name));
+        console.print(&counts(&compared, &name, locale));
     });
     for warning in &warnings {
-        console.warn(localized("warning:", "警告："), warning);
+        console.warn(locale.pick("warning:", "警告："), warning);
     }
     Ok(Exit::Done)
 }
@@ -83,6 +84,7 @@ pub(super) fn write_sheet(
     );
     console.json(&json!({ "file": file, "label": folder.label(), "next": compare }));
     console.print(&say!(
+        console.locale,
         "{file}: fill in the column `score` (0 to 5), then: {compare}",
         "{file}：填写 `score` 列（0 至 5），然后：{compare}"
     ));
@@ -97,38 +99,39 @@ fn nothing_common(label: &str) -> Failure {
 }
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
+    let locale = console.locale;
     let columns = [
-        localized("dimension", "维度"),
-        localized("pairs", "对数"),
-        localized("exact", "相同"),
-        localized("within 1", "相差 1 以内"),
-        localized("Spearman", "斯皮尔曼"),
-        localized("kappa", "卡帕"),
-        localized("judge − human", "评审 − 人工"),
+        locale.pick("dimension", "维度"),
+        locale.pick("pairs", "对数"),
+        locale.pick("exact", "相同"),
+        locale.pick("within 1", "相差 1 以内"),
+        locale.pick("Spearman", "斯皮尔曼"),
+        locale.pick("kappa", "卡帕"),
+        locale.pick("judge − human", "评审 − 人工"),
     ];
     let dimensions = judge
         .dimensions
         .iter()
-        .map(|(dimension, found)| line(dimension_name(*dimension), found));
+        .map(|(dimension, found)| line(dimension_name(locale, *dimension), found, locale));
     let table = console.table(
         &columns,
         &[],
-        dimensions.chain([line(localized("all", "全部"), &judge.pooled)]),
+        dimensions.chain([line(locale.pick("all", "全部"), &judge.pooled, locale)]),
     );
     let name = judge
         .judge
         .as_deref()
-        .unwrap_or(localized("panel (median)", "评审组（中位数）"));
+        .unwrap_or(locale.pick("panel (median)", "评审组（中位数）"));
     let itself = match judge.against_itself {
         Some(spread) => say!(
-            "against itself: σ {:.2}, {} of {} 2 points or more apart",
+            locale, "against itself: σ {:.2}, {} of {} 2 points or more apart",
             "自身重复：σ {:.2}，相差 2 分或以上 {}/{}",
             spread.sigma,
             percent(Some(spread.far_share)),
-            localized_count(spread.pairs, "repeat", "次重复")
+            locale.count(spread.pairs, "repeat", "次重复")
         ),
         None if judge.judge.is_none() => String::new(),
-        None => localized(
+        None => locale.pick(
             "against itself: no answer was graded twice; set runs = { judge = 2 } under [pipeline]",
             "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = { judge = 2 } 即可",
         )
@@ -140,7 +143,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
     )
 }
 
-fn line(name: &str, found: &Agreement) -> Vec<String> {
+fn line(name: &str, found: &Agreement, locale: Locale) -> Vec<String> {
     vec![
         name.to_owned(),
         found.pairs.to_string(),
@@ -150,11 +153,13 @@ fn line(name: &str, found: &Agreement) -> Vec<String> {
         with_interval(percent(found.within_one), found.ci95.within_one, |end| {
             format!("{:.0}", end * 100.0)
         }),
-        with_interval(coefficient(&found.spearman), found.ci95.spearman, |end| {
-            number(Some(end), 2)
-        }),
         with_interval(
-            coefficient(&found.quadratic_kappa),
+            coefficient(&found.spearman, locale),
+            found.ci95.spearman,
+            |end| number(Some(end), 2),
+        ),
+        with_interval(
+            coefficient(&found.quadratic_kappa, locale),
             found.ci95.quadratic_kappa,
             |end| number(Some(end), 2),
         ),
@@ -176,17 +181,17 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
     }
 }
 
-fn coefficient(found: &Coefficient) -> String {
+fn coefficient(found: &Coefficient, locale: Locale) -> String {
     match (found.value, found.reason) {
         (Some(value), _) => number(Some(value), 3),
         (None, Some(NoCoefficient::NoVariation)) => {
-            localized("no variation", "没有变化").to_owned()
+            locale.pick("no variation", "没有变化").to_owned()
         }
         (None, _) => number(None, 3),
     }
 }
 
-fn counts(compared: &AgreementResult, label: &str) -> String {
+fn counts(compared: &AgreementResult, label: &str, locale: Locale) -> String {
     let AgreementResult {
         graded,
         unmatched,
@@ -194,32 +199,40 @@ fn counts(compared: &AgreementResult, label: &str) -> String {
         ..
     } = compared;
     let mut text = say!(
+        locale,
         "{} against `{label}`",
         "{} 对比 `{label}`",
-        localized_count(*graded, "human grade", "个人工评分")
+        locale.count(*graded, "human grade", "个人工评分")
     );
     if !unmatched.is_empty() {
-        text.push_str(&say!(", {} not judged", "，{} 未评分", unmatched.len()));
+        text.push_str(&say!(
+            locale,
+            ", {} not judged",
+            "，{} 未评分",
+            unmatched.len()
+        ));
     }
     if let Some(alpha) = alpha {
         text.push_str(&say!(
+            locale,
             "\nthe judges with each other: Krippendorff's alpha {}",
             "\n评审之间：α 系数 {}",
-            coefficient(alpha)
+            coefficient(alpha, locale)
         ));
     }
     text
 }
 
-fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
+fn warnings(compared: &AgreementResult, label: &str, locale: Locale) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(judge) = compared
         .judges
         .iter()
         .find(|judge| judge.pooled.spearman.rests_on_few())
     {
-        let pairs = localized_count(judge.pooled.pairs, "pair", "对");
+        let pairs = locale.count(judge.pooled.pairs, "pair", "对");
         warnings.push(say!(
+            locale,
             "{pairs} in all: under {MIN_PAIRS}, coefficients are unreliable",
             "共 {pairs}：少于 {MIN_PAIRS} 对时系数说明不了什么"
         ));
@@ -232,6 +245,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
         names.dedup();
         if !names.is_empty() {
             warnings.push(say!(
+                locale,
                 "unreliable, under {MIN_PAIRS} pairs: {}",
                 "少于 {MIN_PAIRS} 对，分量很轻：{}",
                 names.join(", ")
@@ -258,6 +272,7 @@ fn warnings(compared: &AgreementResult, label: &str) -> Vec<String> {
     if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {
         let value = number(alpha.value, 3);
         warnings.push(say!(
+            locale,
             "the judges agree poorly with each other: alpha {value}, below .667",
             "评审之间几乎不一致：α 系数 {value}，低于 .667"
         ));

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure, budget_message};
-use crate::cli::format::{cost, count, dimension_name, number};
+use crate::cli::format::{cost, count, number};
 use crate::cli::project::{RemoteArgs, open_project, open_request, open_store, print_notices};
 use crate::cli::screen::{Screen, print_failures};
 use crate::cli::terminal::{Console, TextStyle};
@@ -147,7 +147,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             "✗ not qualified"
         };
         vec![
-            dimension_name(result.dimension).replace('_', " "),
+            result.dimension.name().replace('_', " "),
             number(result.median_right, 2),
             number(result.median_half, 2),
             number(result.median_wrong, 2),
@@ -177,7 +177,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
     let names: Vec<&str> = unqualified
         .iter()
-        .map(|result| dimension_name(result.dimension))
+        .map(|result| result.dimension.name())
         .collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
@@ -209,7 +209,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
             if verdict.may_grade {
                 lines.push(format!(
                     "  {}: {}",
-                    dimension_name(result.dimension),
+                    result.dimension.name(),
                     result.failures.join("; ")
                 ));
             }
@@ -230,7 +230,7 @@ fn missed_line(result: &DimensionResult) -> Option<String> {
     if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
         cases.push(format!("{more} more"));
     }
-    let (name, cases) = (dimension_name(result.dimension), cases.join(", "));
+    let (name, cases) = (result.dimension.name(), cases.join(", "));
     (!cases.is_empty()).then(|| format!("  {name} missed: {cases}"))
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
-use crate::cli::format::{cost, count, probe_type};
+use crate::cli::format::{cost, count};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::RunTotals;
@@ -64,7 +64,7 @@ fn page(draft: &BankDraft, console: &Console) -> String {
     let path = &draft.file;
     let kinds = ProbeType::ALL.map(|kind| {
         let probes = draft.probes().filter(|probe| probe.kind == kind);
-        format!("{} {}", probe_type(kind), probes.count())
+        format!("{} {}", kind.name(), probes.count())
     });
     let probes = count(draft.probes().count(), "probe");
     let mut text = match (draft.is_written(), draft.is_whole()) {

@@ -11,7 +11,7 @@ use crate::results::{
     Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
     measures_nothing, names, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
 };
-use base::locale::{Locale, localized};
+use base::locale::Locale;
 use base::say;
 use models::ModelRef;
 
@@ -27,7 +27,7 @@ pub(super) fn print_summary(
     all: bool,
     console: &Console,
 ) {
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     console.json(summary);
     if !console.is_quiet {
         print_results(summary, manifest, all, console);
@@ -70,7 +70,7 @@ pub(super) fn print_summary(
 
 /// That other models answered than were asked: it casts doubt on the verdict, so it stands beside it.
 fn served_lines(summary: &Summary, manifest: &Manifest) -> Vec<String> {
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     let own = manifest.models.iter().filter_map(|(asked, served)| {
         let model = ModelRef::parse(asked)?;
         let by = match served.len() {
@@ -131,7 +131,7 @@ fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) 
 
 /// Prints failures, cost, and the command that merges.
 pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &Console) {
-    let label = &manifest.label;
+    let (label, locale) = (&manifest.label, manifest.locale());
     let path = folder.path().display().to_string();
     let fields = json!({
         "label": label,
@@ -156,17 +156,17 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
         totals(manifest)
     ));
-    console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
+    console.print(&console.labelled(TextStyle::Dim, locale.pick("part:", "分片："), path));
     let next = match manifest.outcome {
         Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
         _ => format!("compeval run --label {label} --part {number}"),
     };
-    console.print(&console.next_line(Locale::printed(), next));
+    console.print(&console.next_line(locale, next));
 }
 
 /// Cost, cached share, requests and duration.
 fn totals(manifest: &Manifest) -> String {
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     let (cached, requests) = (percent(manifest.cached_share()), manifest.requests_sent);
     let cost = match manifest.usd {
         None => locale.pick(cost(None), "费用未知".to_owned()),
@@ -184,7 +184,7 @@ fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
     let saved = money(Some(manifest.saved_by_prompt_cache));
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     let share = percent(Some(share?));
     Some(locale.pick(
         format!(
@@ -202,7 +202,7 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
         unanswered,
         ..
     } = manifest.unused;
-    let locale = manifest.design.locale.of_report();
+    let locale = manifest.locale();
     let replies = (replies > 0).then(|| match usd.map(|usd| money(Some(usd))) {
         Some(usd) => locale.pick(
             format!("{} gave no result and cost {usd}", count(replies, "reply")),
@@ -247,12 +247,13 @@ pub(super) fn gate(
     let Some(comparison) = &summary.comparison else {
         return Exit::Done;
     };
+    let locale = comparison.locale;
     let is_worse = on_regression && reports_regressions(comparison, console);
     let fails_anew = on_new_failures && reports_new_failures(comparison, console);
     let is_decided = !on_regression || is_worse;
     let refusal = refusal(summary, comparison, is_decided);
     if let Some(why) = refusal.filter(|_| on_regression || on_new_failures) {
-        report_gate(localized("gate refused:", "门禁无法判断："), why, console);
+        report_gate(locale.pick("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
     if is_worse || fails_anew {
@@ -264,14 +265,15 @@ pub(super) fn gate(
 
 /// Why the gate cannot judge at all, or, unless that `is_decided`, cannot let the run pass although it found no regression.
 fn refusal(summary: &Summary, comparison: &Comparison, is_decided: bool) -> Option<&'static str> {
+    let locale = comparison.locale;
     if summary.scale.refuses_gate() {
-        return Some(localized(
+        return Some(locale.pick(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
         ));
     }
     (!is_decided && measures_nothing(comparison)).then(|| {
-        localized(
+        locale.pick(
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
         )
@@ -280,52 +282,68 @@ fn refusal(summary: &Summary, comparison: &Comparison, is_decided: bool) -> Opti
 
 /// Prints what the gate cannot see and what regressed. Returns whether anything regressed.
 fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
+    let locale = comparison.locale;
     for (method, mdd) in underpowered_methods(comparison) {
         let seen = mdd.map_or_else(
             || {
-                localized(
-                    "no loss, however large, would be detected on these fixtures",
-                    "在这些样本上，再大的损失也无法测出",
-                )
-                .to_owned()
+                locale
+                    .pick(
+                        "no loss, however large, would be detected on these fixtures",
+                        "在这些样本上，再大的损失也无法测出",
+                    )
+                    .to_owned()
             },
             |mdd| {
                 say!(
+                    locale,
                     "only losses over {mdd:.2} points would be detected on these fixtures",
                     "在这些样本上，只能测出大于 {mdd:.2} 分的损失"
                 )
             },
         );
-        note_gate(&say!("{method}: {seen}", "{method}：{seen}"), console);
+        note_gate(
+            locale,
+            &say!(locale, "{method}: {seen}", "{method}：{seen}"),
+            console,
+        );
     }
     for loss in unconfirmed_losses(comparison) {
-        note_gate(&loss, console);
+        note_gate(locale, &loss, console);
     }
     for loss in drifted_losses(comparison) {
-        let why = localized("judge drift, no verdict", "评审漂移，没有结论");
-        note_gate(&say!("{loss}: {why}", "{loss}：{why}"), console);
+        let why = locale.pick("judge drift, no verdict", "评审漂移，没有结论");
+        note_gate(
+            locale,
+            &say!(locale, "{loss}: {why}", "{loss}：{why}"),
+            console,
+        );
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        report_gate(localized("regressed:", "退步："), &regression.why, console);
+        report_gate(
+            locale.pick("regressed:", "退步："),
+            &regression.why,
+            console,
+        );
     }
     !worse.is_empty()
 }
 
 /// Prints every chain that fails now and did not before. Returns whether there is one.
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
+    let locale = comparison.locale;
     let new: Vec<String> = newly_failing(comparison)
-        .map(|(method, chain)| format!("{method} · {chain}"))
+        .map(|(method, chain)| format!("{method} · {}", chain.words(locale)))
         .collect();
     for chain in &new {
-        report_gate(localized("newly failing:", "新的失败："), chain, console);
+        report_gate(locale.pick("newly failing:", "新的失败："), chain, console);
     }
     !new.is_empty()
 }
 
 /// Prints what the gate cannot see, unless with `--quiet`.
-fn note_gate(text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Warning, localized("gate:", "门禁："), text));
+fn note_gate(locale: Locale, text: &str, console: &Console) {
+    console.note(&console.labelled_prose(TextStyle::Warning, locale.pick("gate:", "门禁："), text));
 }
 
 /// Prints why the gate does not let the run pass.

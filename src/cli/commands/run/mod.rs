@@ -12,7 +12,7 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, given, selecting_request};
+use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, given, locale_of, selecting_request};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, Request, evaluate};
@@ -108,6 +108,7 @@ impl RunArgs {
                 self.only_common,
                 console,
             )?,
+            locale: common.locale,
             remote: self.remote.given()?,
             reports_access: !console.is_quiet,
             stop: Some(screen.stop()),
@@ -141,7 +142,7 @@ fn run_sample(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
         ..args.clone()
     };
     // Every command that the run suggests leads there.
-    let console = Console::new(&common);
+    let console = Console::new(&common, locale_of(&common));
     run(&common, &args, &console)
 }
 
