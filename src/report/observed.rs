@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use super::document::{Block, Section};
 use super::figures::{share, short_time, usd};
 use super::html::document;
@@ -12,45 +14,257 @@ use base::say;
 use base::text::{grouped, short};
 use sessions::economics::Economics;
 use sessions::import::Format;
-use sessions::observe::{ObservedCompaction, SessionObservation};
+use sessions::observe::{
+    LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL,
+    SessionObservation, SideDifference,
+};
 
-/// The page; `cases` are indices of `observation.compactions`, the worst first.
-pub fn observed_page(observation: &SessionObservation, cases: &[usize], locale: Locale) -> String {
-    let compactions = observation.compactions.len();
-    let title = say!(
+/// Notes on sessions without a compaction; `--json` has all.
+const NOTES: usize = 30;
+
+/// What sessions did after their compactions: the result first, then the table of these `cases`, which are indices of
+/// `observation.compactions`. `others` is the number of files in other formats.
+pub fn observed(
+    observation: &SessionObservation,
+    cases: &[usize],
+    others: usize,
+    locale: Locale,
+) -> Vec<Block> {
+    let mut said = counts(observation, others, locale);
+    let compactions = &observation.compactions;
+    if compactions.is_empty() {
+        said.extend(nothing_found(observation, locale));
+        return vec![Block::List(said)];
+    }
+    said.extend(compared(observation, locale));
+    let rows = cases.iter().filter_map(|at| compactions.get(*at));
+    let table = TextTable::plain(&compaction_columns(locale), &[], rows.map(compaction_row));
+    let rest = compactions.len() - cases.len();
+    let rest = (rest > 0).then(|| locale.count(rest, "more compaction", "次其他压缩"));
+    let rest = rest.map(|rest| {
+        say!(
+            locale,
+            "and {rest}; --json lists all",
+            "另有 {rest}；--json 列出全部"
+        )
+    });
+    let blocks = [Block::List(said), Block::Table(table)].into_iter();
+    blocks.chain(rest.map(Block::plain)).collect()
+}
+
+fn counts(observation: &SessionObservation, others: usize, locale: Locale) -> Vec<String> {
+    let sessions = observation.sessions.iter();
+    let copies = sessions.filter(|session| session.copy_of.is_some()).count();
+    let sessions = locale.count(observation.sessions.len() - copies, "session", "个会话");
+    let compactions = locale.count(observation.compactions.len(), "compaction", "次压缩");
+    let counts = say!(
         locale,
-        "After {}",
-        "{}之后",
-        locale.count(compactions, "compaction", "次压缩")
+        "{sessions}, {compactions}",
+        "{sessions}，{compactions}"
     );
-    let sessions = locale.count(observation.sessions.len(), "session", "个会话");
+    let copies = (copies > 0).then(|| {
+        let copies = locale.count(copies, "copied session", "个副本会话");
+        say!(locale, "{copies} counted once", "{copies}只计一次")
+    });
+    let others = (others > 0).then(|| {
+        let files = locale.count(others, "file", "个文件");
+        say!(
+            locale,
+            "{files} of other formats not analysed",
+            "其他格式的 {files}未分析"
+        )
+    });
+    [Some(counts), copies, others]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// That nothing was found, and what is to be said of the sessions, each with its file and the number of sessions of the
+/// file that it is true of.
+fn nothing_found(observation: &SessionObservation, locale: Locale) -> Vec<String> {
+    if observation.sessions.is_empty() {
+        let products = Format::those(Format::is_observed).into_iter();
+        let products: Vec<&str> = products.map(Format::product).collect();
+        let products = products.join(locale.pick(", ", "、"));
+        return vec![say!(
+            locale,
+            "No session log was found there. Logs of these are read: {products}.",
+            "那里没有会话日志。可读取的日志：{products}。"
+        )];
+    }
+    let mut notes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for session in &observation.sessions {
+        let note = session
+            .note
+            .map(|note| (&*session.file, note.message(locale)));
+        note.into_iter()
+            .for_each(|note| *notes.entry(note).or_default() += 1);
+    }
+    let notes = notes.into_iter().take(NOTES);
+    let notes = notes.map(|((file, note), sessions)| match sessions {
+        1 => format!("{file}: {note}"),
+        _ => format!(
+            "{file}: {note} ({})",
+            locale.count(sessions, "session", "个会话")
+        ),
+    });
+    let none = locale.pick("No compaction was found.", "没有发现压缩。");
+    [none.to_owned()].into_iter().chain(notes).collect()
+}
+
+/// Says why compactions with a star are not counted.
+pub fn not_counted(observation: &SessionObservation, locale: Locale) -> Option<Block> {
+    let mut by_reason: IndexMap<NotCounted, usize> = IndexMap::new();
+    let compactions = observation.compactions.iter();
+    for reason in compactions.filter_map(|one| one.not_counted) {
+        *by_reason.entry(reason).or_default() += 1;
+    }
+    let lines = by_reason.iter().map(|(reason, count)| {
+        let why = reason.message(locale);
+        say!(
+            locale,
+            "* not counted ({count}): {why}",
+            "* 未计入（{count}）：{why}"
+        )
+    });
+    Some(Block::List(lines.collect()))
+}
+
+fn compared(observation: &SessionObservation, locale: Locale) -> Vec<String> {
     let coverage = observation.coverage;
-    let of_known_files = locale.count(observation.reads_of_known_files(), "read", "次读取");
-    let lead = say!(
+    let have = if coverage.counted == 1 { "has" } else { "have" };
+    let reads = locale.count(observation.reads_of_known_files(), "read", "次读取");
+    let counted = locale.count(coverage.counted, "counted compaction", "次计入的压缩");
+    let mut lines = vec![
+        say!(
+            locale,
+            "Re-reads of unchanged lines: {} of {reads} of files read before, in the windows of counted compactions.",
+            "对已读文件的 {reads}中，重读未变行的有 {} 次（在计入的压缩的窗口内）。",
+            observation.re_reads(),
+        ),
+        say!(
+            locale,
+            "{} of {counted} {have} a control on both sides.",
+            "{counted}中有 {} 次两侧都有对照。",
+            coverage.with_controls,
+        ),
+    ];
+    match &observation.difference {
+        None if !coverage.is_enough() => lines.push(say!(
+            locale,
+            "Counts only: with controls at under half of the compactions, no difference is given.",
+            "仅有计数：有对照的压缩不到一半，不给出差值。"
+        )),
+        None => lines.push(say!(
+            locale,
+            "Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.",
+            "仅有计数：差值需要 {SESSIONS_FOR_INTERVAL} 个有对照的会话。"
+        )),
+        Some(found) => lines.extend(rates(found, observation.placebo.as_ref(), locale)),
+    }
+    lines
+}
+
+/// A rate among all of a kind of windows.
+type Rate = fn(&LocalDifference) -> Option<RateDifference>;
+
+/// The differences, each with its placebo.
+fn rates(
+    found: &LocalDifference,
+    placebo: Option<&LocalDifference>,
+    locale: Locale,
+) -> Vec<String> {
+    let kinds: [(&str, &str, Rate); 3] = [
+        ("Re-reads per turn", "每轮的重读", |found| {
+            found.re_reads_per_turn
+        }),
+        (
+            "Re-reads per read of a file read before",
+            "对读过文件的每次读取中的重读",
+            |found| found.re_reads_per_known_read,
+        ),
+        (
+            "Repeated failures per turn",
+            "每轮的重复失败",
+            |found| found.repeated_failures_per_turn,
+        ),
+    ];
+    let mut lines = Vec::new();
+    for (name, chinese, rate) in kinds {
+        let Some(found) = rate(found) else { continue };
+        let name = locale.pick(name, chinese);
+        let too_few = "too few sessions have room for such windows";
+        let around = placebo.and_then(rate).map_or_else(
+            || locale.pick(too_few, "能容下这种窗口的会话太少").to_owned(),
+            |placebo| rate_words(&placebo, locale),
+        );
+        lines.push(format!("{name}: {}", rate_words(&found, locale)));
+        lines.push(say!(
+            locale,
+            "{name}, around turns without a compaction: {around}",
+            "{name}（无压缩的轮次前后）：{around}"
+        ));
+    }
+    lines.push(say!(
         locale,
-        "Re-reads of unchanged lines: {} of {of_known_files} of files read before. {sessions}; {} of {} counted compactions \
-         have a control on both sides. Worst first; counts are of the 20 turns after each compaction.",
-        "对已读文件的 {of_known_files}中，重读未变行的有 {} 次。{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；\
-         计数取自每次压缩之后的 20 轮。",
-        observation.re_reads(),
-        coverage.with_controls,
-        coverage.counted,
+        "A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is \
+         not found.",
+        "两个区间（95%，跨会话）都在 0 的同侧才算发现。持续超过 20 轮的影响无法发现。"
+    ));
+    lines
+}
+
+/// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
+fn rate_words(found: &RateDifference, locale: Locale) -> String {
+    let finding = found.finding.map_or_else(
+        || locale.pick("no difference found", "未发现差异").to_owned(),
+        |finding| format!("{finding:+.2}"),
     );
-    let shown = cases.iter();
-    let shown = shown.filter_map(|at| observation.compactions.get(*at));
-    let shown: Vec<&ObservedCompaction> = shown.collect();
-    let rows = shown.iter().map(|case| compaction_row(case));
-    let table = TextTable::plain(&compaction_columns(locale), &[], rows);
+    say!(
+        locale,
+        "{finding} in {} (rate {:.2}; less the control before {}, after {})",
+        "{finding}，{}（比率 {:.2}；减去之前的对照 {}，之后的 {}）",
+        locale.count(found.sessions, "session", "个会话"),
+        found.rate,
+        side_words(found.before),
+        side_words(found.after),
+    )
+}
+
+fn side_words(side: SideDifference) -> String {
+    let ci95 = side
+        .ci95
+        .map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high()))
+        .unwrap_or_default();
+    format!("{:+.2}{ci95}", side.difference)
+}
+
+/// The page: the `blocks` of [`observed`], then these cases, the worst first.
+pub fn observed_page(
+    observation: &SessionObservation,
+    cases: &[usize],
+    blocks: Vec<Block>,
+    locale: Locale,
+) -> String {
+    let compactions = locale.count(observation.compactions.len(), "compaction", "次压缩");
+    let title = say!(locale, "After {compactions}", "{compactions}之后");
+    let cases = cases.iter();
+    let cases = cases.filter_map(|at| observation.compactions.get(*at));
+    let order = locale.pick(
+        "Worst first; counts are of the 20 turns after each compaction.",
+        "最差的在前；计数取自每次压缩之后的 20 轮。",
+    );
     let note = locale.pick(
         "* not counted; the case gives the reason.",
         "* 未计入，原因见各例。",
     );
-    let has_stars = shown.iter().any(|case| case.not_counted.is_some());
-    let note = has_stars.then(|| Block::plain(note));
-    let blocks = [Block::plain(lead), Block::Table(table)];
-    let overview = Section::new("overview", title, blocks.into_iter().chain(note));
+    let has_stars = cases.clone().any(|case| case.not_counted.is_some());
+    let notes = [Some(order), has_stars.then_some(note)];
+    let notes = notes.into_iter().flatten().map(Block::plain);
+    let overview = Section::new("overview", title, blocks.into_iter().chain(notes));
     let sections: Vec<Section> = (overview.into_iter())
-        .chain(shown.into_iter().filter_map(|case| section(case, locale)))
+        .chain(cases.filter_map(|case| section(case, locale)))
         .collect();
     document(locale, "compeval observe", &sections)
 }
@@ -60,7 +274,7 @@ fn number<T: ToString>(value: Option<T>) -> String {
 }
 
 /// The columns of the table of compactions.
-pub fn compaction_columns(locale: Locale) -> [&'static str; 10] {
+fn compaction_columns(locale: Locale) -> [&'static str; 10] {
     [
         locale.pick("session", "会话"),
         locale.pick("at", "位置"),
@@ -76,7 +290,7 @@ pub fn compaction_columns(locale: Locale) -> [&'static str; 10] {
 }
 
 /// The row of a compaction in the table; a star stands where it is not counted.
-pub fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
+fn compaction_row(case: &ObservedCompaction) -> Vec<String> {
     let figures = &case.figures;
     let mark = if case.not_counted.is_some() { " *" } else { "" };
     let share = case

@@ -1,23 +1,20 @@
 //! `compeval observe`: what sessions did after the compactions in their logs, and with `--economics` what they cost. Needs
 //! no project, key or model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use guard::{Options, Report, Verdict, guard};
-use indexmap::IndexMap;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::cli::args::{Common, OUTPUT, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::number;
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
-use crate::report::{self, styled_sections};
-use crate::report::{compaction_columns, compaction_row, observed_page};
+use crate::report::{self, not_counted, observed, observed_page, styled, styled_sections};
 use base::files::write_private;
 use base::locale::Locale;
 use base::say;
@@ -30,8 +27,7 @@ use sessions::import::{
     CompactionKind, Conversation, Format, ImportIssue, ImportedLog, Log, log_files, read_session,
 };
 use sessions::observe::{
-    LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL,
-    SessionFindings, SessionObservation, SideDifference, combine, observe,
+    ObservedCompaction, SessionFindings, SessionObservation, combine, observe,
 };
 
 #[derive(Debug, Args)]
@@ -73,10 +69,14 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         .for_each(|problem| console.note(problem));
     let observation = combine(found.sessions);
     let worst = worst_first(&observation);
+    let shown = |most: usize| worst.get(..most).unwrap_or(&worst);
     if let Some(path) = &args.html {
-        let cases: Vec<usize> = worst.iter().copied().take(CASES).collect();
         let path = given(common, path);
-        write_private(&path, observed_page(&observation, &cases, locale))?;
+        let blocks = observed(&observation, shown(CASES), found.others, locale);
+        write_private(
+            &path,
+            observed_page(&observation, shown(CASES), blocks, locale),
+        )?;
         console.note(&say!(locale, "wrote {}", "已写入 {}", path.display()));
     }
     if args.economics {
@@ -86,7 +86,10 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     }
     let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
     console.report(&observation, || {
-        console.print(&describe(&observation, &worst, found.others, console));
+        let mut blocks = observed(&observation, shown(LISTED), found.others, locale);
+        blocks.extend(not_counted(&observation, locale));
+        let width = console.columns().unwrap_or(WHOLE);
+        console.print(&console.styled(&styled(&blocks, width)));
         if let Some(line) = rejections(&found.guarded, locale) {
             console.print(&format!("\n{line}"));
         }
@@ -351,254 +354,6 @@ fn worst_first(observation: &SessionObservation) -> Vec<usize> {
         std::cmp::Reverse(harm)
     });
     compactions.into_iter().map(|(at, _)| at).collect()
-}
-
-fn describe(
-    observation: &SessionObservation,
-    worst: &[usize],
-    others: usize,
-    console: &Console,
-) -> String {
-    let locale = console.locale;
-    let counts = counts(observation, others, locale);
-    if observation.compactions.is_empty() {
-        return console.prose(&format!(
-            "{counts}\n\n{}",
-            nothing_found(observation, locale)
-        ));
-    }
-    // The result first, then what it is made of.
-    let mut paragraphs =
-        vec![console.prose(&format!("{counts}\n{}", compared(observation, locale)))];
-    paragraphs.push(table(observation, worst, console));
-    paragraphs.extend(reasons(observation, locale).map(|text| console.prose(&text)));
-    paragraphs.join("\n\n")
-}
-
-fn counts(observation: &SessionObservation, others: usize, locale: Locale) -> String {
-    let copies = observation
-        .sessions
-        .iter()
-        .filter(|session| session.copy_of.is_some())
-        .count();
-    let sessions = locale.count(observation.sessions.len() - copies, "session", "个会话");
-    let compactions = locale.count(observation.compactions.len(), "compaction", "次压缩");
-    let mut text = say!(
-        locale,
-        "{sessions}, {compactions}",
-        "{sessions}，{compactions}"
-    );
-    if copies > 0 {
-        text.push_str(&say!(
-            locale,
-            "; {} counted once",
-            "；{} 只计一次",
-            locale.count(copies, "copied session", "个副本会话")
-        ));
-    }
-    if others > 0 {
-        text.push_str(&say!(
-            locale,
-            "; {} of other formats not analysed",
-            "；其他格式的 {} 未分析",
-            locale.count(others, "file", "个文件")
-        ));
-    }
-    text
-}
-
-/// That nothing was found, and what is to be said of the sessions.
-fn nothing_found(observation: &SessionObservation, locale: Locale) -> String {
-    if observation.sessions.is_empty() {
-        let products: Vec<&str> = Format::those(Format::is_observed)
-            .into_iter()
-            .map(Format::product)
-            .collect();
-        let products = products.join(locale.pick(", ", "、"));
-        return say!(
-            locale,
-            "No session log was found there. Logs of these are read: {products}.",
-            "那里没有会话日志。可读取的日志：{products}。"
-        );
-    }
-    let text = locale
-        .pick("No compaction was found.", "没有发现压缩。")
-        .to_owned();
-    let notes = notes_by_file(observation, locale).into_iter().take(LISTED);
-    notes.fold(text, |text, ((file, note), sessions)| match sessions {
-        1 => format!("{text}\n{file}: {note}"),
-        _ => format!(
-            "{text}\n{file}: {note} ({})",
-            locale.count(sessions, "session", "个会话")
-        ),
-    })
-}
-
-/// What is to be said of sessions, each with its file and the number of sessions of the file that it is true of.
-fn notes_by_file(
-    observation: &SessionObservation,
-    locale: Locale,
-) -> BTreeMap<(&str, &'static str), usize> {
-    let mut notes = BTreeMap::new();
-    for session in &observation.sessions {
-        let Some(note) = session.note else { continue };
-        *notes
-            .entry((session.file.as_str(), note.message(locale)))
-            .or_default() += 1;
-    }
-    notes
-}
-
-fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
-    let locale = console.locale;
-    let shown = worst
-        .iter()
-        .take(LISTED)
-        .filter_map(|at| observation.compactions.get(*at));
-    let mut text = console.table(&compaction_columns(locale), &[], shown.map(compaction_row));
-    if let Some(rest @ 1..) = worst.len().checked_sub(LISTED) {
-        text.push_str(&say!(
-            locale,
-            "\nand {}; --json lists all",
-            "\n另有 {}；--json 列出全部",
-            locale.count(rest, "more compaction", "次其他压缩")
-        ));
-    }
-    text
-}
-
-/// Says why compactions with a star are not counted.
-fn reasons(observation: &SessionObservation, locale: Locale) -> Option<String> {
-    let mut by_reason: IndexMap<NotCounted, usize> = IndexMap::new();
-    let not_counted = observation.compactions.iter();
-    for reason in not_counted.filter_map(|one| one.not_counted) {
-        *by_reason.entry(reason).or_default() += 1;
-    }
-    let lines: Vec<String> = by_reason
-        .iter()
-        .map(|(reason, count)| {
-            say!(
-                locale,
-                "* not counted ({count}): {}",
-                "* 未计入（{count}）：{}",
-                reason.message(locale)
-            )
-        })
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-fn compared(observation: &SessionObservation, locale: Locale) -> String {
-    let coverage = observation.coverage;
-    let have = if coverage.counted == 1 { "has" } else { "have" };
-    let mut lines = vec![
-        say!(
-            locale,
-            "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
-            "对已读文件的 {1}中，重读未变行的有 {0} 次（在计入的压缩的窗口内）。",
-            observation.re_reads(),
-            locale.count(observation.reads_of_known_files(), "read", "次读取"),
-        ),
-        say!(
-            locale,
-            "{} of {} {have} a control on both sides.",
-            "{1}中有 {0} 次两侧都有对照。",
-            coverage.with_controls,
-            locale.count(coverage.counted, "counted compaction", "次计入的压缩")
-        ),
-    ];
-    match observation.difference {
-        None if !coverage.is_enough() => {
-            lines.push(
-                locale.pick(
-                    "Counts only: with controls at under half of the compactions, no difference is given.",
-                    "仅有计数：有对照的压缩不到一半，不给出差值。",
-                )
-                .to_owned(),
-            );
-        }
-        None => lines.push(say!(
-            locale,
-            "Counts only: a difference needs {SESSIONS_FOR_INTERVAL} sessions with controls.",
-            "仅有计数：差值需要 {SESSIONS_FOR_INTERVAL} 个有对照的会话。"
-        )),
-        Some(found) => lines.extend(rates(&found, observation.placebo.as_ref(), locale)),
-    }
-    lines.join("\n")
-}
-
-/// A rate among all of a kind of windows.
-type Rate = fn(&LocalDifference) -> Option<RateDifference>;
-
-/// The differences, each with its placebo.
-fn rates(
-    found: &LocalDifference,
-    placebo: Option<&LocalDifference>,
-    locale: Locale,
-) -> Vec<String> {
-    let kinds: [(&str, Rate); 3] = [
-        (
-            locale.pick("Re-reads per turn", "每轮的重读"),
-            |found| found.re_reads_per_turn,
-        ),
-        (
-            locale.pick(
-                "Re-reads per read of a file read before",
-                "对读过文件的每次读取中的重读",
-            ),
-            |found| found.re_reads_per_known_read,
-        ),
-        (
-            locale.pick("Repeated failures per turn", "每轮的重复失败"),
-            |found| found.repeated_failures_per_turn,
-        ),
-    ];
-    let mut lines = Vec::new();
-    for (name, rate) in kinds {
-        let Some(found) = rate(found) else { continue };
-        lines.push(format!("{name}: {}", rate_words(&found, locale)));
-        lines.push(match placebo.and_then(rate) {
-            Some(placebo) => {
-                say!(
-                    locale, "  around turns without a compaction: {}",
-                    "  无压缩的轮次前后：{}",
-                    rate_words(&placebo, locale)
-                )
-            }
-            None => locale.pick(
-                "  around turns without a compaction: too few sessions have room for such windows",
-                "  无压缩的轮次前后：能容下这种窗口的会话太少",
-            )
-            .to_owned(),
-        });
-    }
-    lines.push(locale.pick("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.", "两个区间（95%，跨会话）都在 0 的同侧才算发现。持续超过 20 轮的影响无法发现。").to_owned());
-    lines
-}
-
-/// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
-fn rate_words(found: &RateDifference, locale: Locale) -> String {
-    let finding = found.finding.map_or_else(
-        || locale.pick("no difference found", "未发现差异").to_owned(),
-        |finding| format!("{finding:+.2}"),
-    );
-    say!(
-        locale,
-        "{finding} in {} (rate {}; less the control before {}, after {})",
-        "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",
-        locale.count(found.sessions, "session", "个会话"),
-        number(Some(found.rate), 2),
-        side_words(found.before),
-        side_words(found.after),
-    )
-}
-
-fn side_words(side: SideDifference) -> String {
-    let ci95 = side
-        .ci95
-        .map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high()))
-        .unwrap_or_default();
-    format!("{:+.2}{ci95}", side.difference)
 }
 
 /// The command that makes fixtures of the worst sessions, and first a project where there is none.
