@@ -120,18 +120,13 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
         .map(regressions)
         .unwrap_or_default();
     let tests = tests(summary, &worse);
-    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
-    for (result, _) in &tests {
-        match result {
-            TestResult::Passed => {}
-            TestResult::Skipped => skipped += 1,
-            TestResult::Failure(_) => failures += 1,
-            TestResult::Error(_) => errors += 1,
-        }
-    }
+    let ended = |how: &str| tests.iter().filter(|(ending, _)| *ending == how).count();
     let counts = format!(
-        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"",
-        tests.len()
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        tests.len(),
+        ended("failure"),
+        ended("error"),
+        ended("skipped")
     );
     let label = escape(&summary.label);
     let mut xml = format!(
@@ -143,45 +138,21 @@ pub fn junit(summary: &Summary, seconds: f64) -> String {
     xml
 }
 
-/// What became of a test.
-enum TestResult {
-    Passed,
-    /// A dimension that was not measured.
-    Skipped,
-    /// It regressed: the reasons.
-    Failure(Vec<String>),
-    /// Cells are missing: which.
-    Error(String),
-}
+/// How a test ended, which is empty if it passed, and the element that says so.
+type Ending = (&'static str, String);
 
-impl TestResult {
-    /// The result of a test that regressed for these reasons; without any it passed.
-    fn of_regressions(why: Vec<String>) -> TestResult {
-        match why.is_empty() {
-            true => TestResult::Passed,
-            false => TestResult::Failure(why),
-        }
-    }
-
-    fn xml(&self) -> String {
-        match self {
-            TestResult::Passed => String::new(),
-            TestResult::Skipped => "      <skipped/>\n".to_owned(),
-            TestResult::Failure(why) => {
-                let first = escape(why.first().map_or("", String::as_str));
-                let all = escape(&why.join("\n"));
-                format!("      <failure message=\"{first}\" type=\"regression\">{all}</failure>\n")
-            }
-            TestResult::Error(message) => {
-                let message = escape(message);
-                format!("      <error message=\"{message}\" type=\"incomplete\"/>\n")
-            }
-        }
-    }
+/// The ending of a test that regressed for these reasons; without any it passed.
+fn regressed(why: &[String]) -> Ending {
+    let Some(first) = why.first() else {
+        return ("", String::new());
+    };
+    let (first, all) = (escape(first), escape(&why.join("\n")));
+    let failure = format!("<failure message=\"{first}\" type=\"regression\">{all}</failure>");
+    ("failure", failure)
 }
 
 /// The tests with their elements: the scores of each method, then what else regressed.
-fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
+fn tests(summary: &Summary, worse: &[Regression]) -> Vec<Ending> {
     let mut reasons: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for found in worse {
         let method = found.method.as_deref().unwrap_or("all methods");
@@ -191,37 +162,37 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<(TestResult, String)> {
     let mut tests = Vec::new();
     for (method, measured) in &summary.methods {
         let why = reasons.remove(&(method.as_str(), OVERALL));
-        let overall = overall_result(measured, why.unwrap_or_default());
+        let overall = overall_ending(measured, &why.unwrap_or_default());
         tests.push(element(method, OVERALL, overall, &score(&measured.overall)));
         for (name, found) in &measured.dimensions {
-            let result = match found.median {
-                None => TestResult::Skipped,
+            // A dimension that was not measured is skipped.
+            let ending = match found.median {
+                None => ("skipped", "<skipped/>".to_owned()),
                 Some(_) => {
                     let why = reasons.remove(&(method.as_str(), name.as_str()));
-                    TestResult::of_regressions(why.unwrap_or_default())
+                    regressed(&why.unwrap_or_default())
                 }
             };
-            tests.push(element(method, name, result, &score(found)));
+            tests.push(element(method, name, ending, &score(found)));
         }
     }
     let others = reasons.into_iter();
-    tests.extend(
-        others.map(|((method, what), why)| element(method, what, TestResult::Failure(why), "")),
-    );
+    tests.extend(others.map(|((method, what), why)| element(method, what, regressed(&why), "")));
     tests
 }
 
-/// The result of `overall`: a failure if there is a regression, else an error if cells are missing.
-fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
+/// How `overall` ended: with a failure if there is a regression, else with an error if cells are missing.
+fn overall_ending(method: &MethodSummary, why: &[String]) -> Ending {
     let cells = &method.cells;
     let lost = cells.failed + cells.missing;
     if !why.is_empty() || lost == 0 {
-        return TestResult::of_regressions(why);
+        return regressed(why);
     }
     let (all, failed) = (cells.judged + lost, cells.failed);
-    TestResult::Error(format!(
-        "{lost} of {all} cells have no grade ({failed} failed)"
-    ))
+    let error = format!(
+        "<error message=\"{lost} of {all} cells have no grade ({failed} failed)\" type=\"incomplete\"/>"
+    );
+    ("error", error)
 }
 
 /// `3.87 3.6–4.2 over 8 fixtures`
@@ -232,15 +203,19 @@ fn score(found: &ScoreEstimate) -> String {
     }
 }
 
-/// A test with its element.
-fn element(class: &str, name: &str, result: TestResult, output: &str) -> (TestResult, String) {
+/// A test as an element.
+fn element(class: &str, name: &str, (ending, said): Ending, output: &str) -> Ending {
     let [class, name, output] = [class, name, output].map(escape);
+    let said = if said.is_empty() {
+        said
+    } else {
+        format!("      {said}\n")
+    };
     let element = format!(
-        "    <testcase classname=\"{class}\" name=\"{name}\">\n{}      <system-out>{output}</system-out>\n    \
-         </testcase>\n",
-        result.xml()
+        "    <testcase classname=\"{class}\" name=\"{name}\">\n{said}      <system-out>{output}</system-out>\n    \
+         </testcase>\n"
     );
-    (result, element)
+    (ending, element)
 }
 
 #[cfg(test)]
