@@ -182,7 +182,7 @@ impl RunTotals {
                 self.settled(failure.stage).failed += 1;
                 self.failures.push((*failure).clone());
             }
-            RunEvent::Skipped { stage, .. } => {
+            RunEvent::Skipped { stage } => {
                 let counts = self.stages.entry(*stage).or_default();
                 counts.cells += 1;
                 counts.skipped += 1;
@@ -203,8 +203,7 @@ impl RunTotals {
                 self.verdicts
                     .insert((*judge).to_owned(), (*verdict).clone());
             }
-            RunEvent::Started { .. }
-            | RunEvent::AnotherStep { .. }
+            RunEvent::AnotherStep { .. }
             | RunEvent::Estimated(_)
             | RunEvent::Context { .. }
             | RunEvent::Planted { .. }

@@ -27,31 +27,22 @@ pub enum RunEvent<'a> {
     },
     /// What the rest of the run is expected to take; sent before the first stale action begins.
     Estimated(&'a CostEstimate),
-    /// Work on an action begins.
-    Started { stage: StageName },
     /// An action was executed and its output is in the cache.
     Completed {
         stage: StageName,
         key: ActionKey,
-        /// Whether a model was asked; rules and programs are free.
-        asked: bool,
         /// Replies of models that it took; `None` for rules, and for programs that do not say.
         replies: Option<u64>,
         usage: Usage,
         /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
-        /// Whether the earlier action in this place had the same output.
-        unchanged: bool,
     },
     /// An answer that may search takes one more step, which is an action of its own.
     AnotherStep { stage: StageName },
     /// An action has no output.
     Failed(&'a FailedAction),
     /// A cell whose action is stale is not begun.
-    Skipped {
-        stage: StageName,
-        reason: SkipReason,
-    },
+    Skipped { stage: StageName },
     /// Cells that can have no output because one above them has none.
     Blocked(MatrixCounts),
     /// A cell shares the action of another.
@@ -89,24 +80,6 @@ impl RunEvent<'_> {
             _ => None,
         }
     }
-}
-
-/// Why a cell was not begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SkipReason {
-    Offline,
-    /// The budget is used up.
-    Budget,
-    /// The user interrupted the run.
-    Interrupted,
-    /// Every further call to its provider would fail the same way.
-    ProviderUnavailable,
-    /// A judge failed its self-test, or could not complete it.
-    WeakJudge,
-    /// Its request is in a batch that has not ended.
-    Submitted,
-    /// The judge gets no more requests: none of its replies kept the contract.
-    GivenUp,
 }
 
 /// Receives the events of a run.
@@ -171,36 +144,13 @@ impl<'r> RunStats<'r> {
         let (stage, asked) = (action.task.stage(), action.request().is_some());
         let reported = fresh.output.usage().map(|usage| usage.calls.unwrap_or(0));
         let replies = reported.or(asked.then_some(1));
-        let ExecutedOutput {
-            resolved:
-                Resolved {
-                    key,
-                    cost,
-                    unchanged,
-                    ..
-                },
-            usage,
-            ..
-        } = *fresh;
         self.emit(&RunEvent::Completed {
             stage,
-            key,
-            asked,
+            key: fresh.resolved.key,
             replies,
-            usage,
-            cost,
-            unchanged,
+            usage: fresh.usage,
+            cost: fresh.resolved.cost,
         })
-    }
-
-    /// Reports a task that is not begun.
-    pub(super) fn skipped(
-        &mut self,
-        stage: StageName,
-        reason: SkipReason,
-    ) -> Result<(), FileError> {
-        self.outcome.skipped += u64::from(reason != SkipReason::GivenUp);
-        self.emit(&RunEvent::Skipped { stage, reason })
     }
 
     /// Reports breakers that tripped.

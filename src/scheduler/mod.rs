@@ -23,7 +23,7 @@ mod tasks;
 
 pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
-pub use event::{Listener, RunEvent, SkipReason};
+pub use event::{Listener, RunEvent};
 pub use execute::Executor;
 pub use options::{
     OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::batch::{BatchLane, Step};
 use super::breakers::{CircuitBreakers, ModelQueue};
 use super::budget::BudgetReached;
-use super::event::{Listener, RunEvent, RunStats, SkipReason};
+use super::event::{Listener, RunEvent, RunStats};
 use super::execute::Executor;
 use super::in_flight::{EndedAction, InFlight, read_failure, share};
 use super::options::{
@@ -233,12 +233,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         };
         if !self.batches.waits_for(&action) {
-            let is_submitted = self.batches.excludes(&action);
-            let reason = self
-                .skip_reason(&action.work)
-                .or(is_submitted.then_some(SkipReason::Submitted));
-            if let Some(reason) = reason {
-                return self.tasks.skip(action, reason, &mut self.stats);
+            // What is in a batch that has not ended is not sent again.
+            if self.is_held_back(&action.work) || self.batches.excludes(&action) {
+                return self.tasks.skip(action, &mut self.stats);
             }
             match self.queue.defer(action, self.tasks.frontier.has_more()) {
                 Some(due) => action = due,
@@ -250,9 +247,6 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         };
         self.queue.begin(&action);
-        self.stats.emit(&RunEvent::Started {
-            stage: action.task.stage(),
-        })?;
         self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
     }
@@ -301,21 +295,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 .is_some_and(|shared| shared.may_have(&action.key))
     }
 
-    /// Why this work is not to be begun, if so.
-    fn skip_reason(&self, work: &Work) -> Option<SkipReason> {
-        if self.stats.outcome.interrupted {
-            Some(SkipReason::Interrupted)
-        } else if self.stats.outcome.budget.is_some() {
-            Some(SkipReason::Budget)
-        } else if self.tasks.judges.has_unacceptable() {
-            Some(SkipReason::WeakJudge)
-        } else if self.options.forbids(work) {
-            Some(SkipReason::Offline)
-        } else {
-            self.breakers
-                .reason(work)
-                .map(|_| SkipReason::ProviderUnavailable)
-        }
+    /// Whether this work is not to be begun: the run ends, it is offline, or every such call would fail the same way.
+    fn is_held_back(&self, work: &Work) -> bool {
+        let outcome = &self.stats.outcome;
+        outcome.interrupted
+            || outcome.budget.is_some()
+            || self.tasks.judges.has_unacceptable()
+            || self.options.forbids(work)
+            || self.breakers.reason(work).is_some()
     }
 
     /// Completes an action that is no longer under way.
@@ -371,9 +358,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             Step::Idle(skipped) => {
                 let may_release_cells = skipped
                     .iter()
-                    .any(|(action, _)| action.task.stage() == StageName::Selftest);
-                for (action, reason) in skipped {
-                    self.tasks.skip(action, reason, &mut self.stats)?;
+                    .any(|action| action.task.stage() == StageName::Selftest);
+                for action in skipped {
+                    self.tasks.skip(action, &mut self.stats)?;
                 }
                 Ok(may_release_cells)
             }
@@ -396,11 +383,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 Ok(())
             }
             Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
-                // What keeps it from being begun again is the reason that it was not sent.
-                let reason = self
-                    .skip_reason(&action.work)
-                    .unwrap_or(SkipReason::Interrupted);
-                self.tasks.skip(action, reason, &mut self.stats)
+                self.tasks.skip(action, &mut self.stats)
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
-use super::event::{RunEvent, RunStats, SkipReason};
+use super::event::{RunEvent, RunStats};
 use super::execute::Executor;
 use super::in_flight::{SharedActions, is_unshared};
 use super::options::{ExecutedOutput, RunError, SchedulerOptions};
@@ -178,10 +178,10 @@ impl<'r, 'e> Tasks<'r, 'e> {
                         .then_some(action));
                 }
                 None => self.judges.wait(task.cell.judge, action.task),
-                Some(false) => self.skip(action, SkipReason::WeakJudge, stats)?,
+                Some(false) => self.skip(action, stats)?,
             },
             Task::Selftest(case) if self.judges.is_given_up(case.judge) => {
-                self.skip(action, SkipReason::GivenUp, stats)?;
+                self.skip(action, stats)?;
             }
             Task::Selftest(case) => {
                 return Ok(self
@@ -291,14 +291,18 @@ impl<'r, 'e> Tasks<'r, 'e> {
     pub(super) fn skip(
         &mut self,
         action: Action,
-        reason: SkipReason,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         self.release(&action);
         let mut tasks = self.shared.finish(&action.key);
         tasks.push(action.task);
         for task in tasks {
-            stats.skipped(task.stage(), reason)?;
+            let is_given_up =
+                matches!(&task, Task::Selftest(case) if self.judges.is_given_up(case.judge));
+            stats.outcome.skipped += u64::from(!is_given_up);
+            stats.emit(&RunEvent::Skipped {
+                stage: task.stage(),
+            })?;
             self.unresolved(
                 &task,
                 CaseOutcome::Unasked(self.breakers.reason(&action.work)),

@@ -5,7 +5,7 @@ use crate::entries::key_of;
 use crate::evaluation::{EngineOptions, Event, Listening, run_matrix};
 use crate::pipeline::{MatrixCounts, OpenRequest, Pipeline, open, starter_files};
 use crate::plan::CostEstimate;
-use crate::scheduler::{RunOutcome, SkipReason, Spent};
+use crate::scheduler::{RunOutcome, Spent};
 use base::locale::Locale;
 use base::units::{Tokens, Usage};
 use store::cache::Store;
@@ -131,11 +131,9 @@ impl Shown {
             self.happens(&RunEvent::Completed {
                 stage,
                 key: ActionKey(crate::action::Digest::hash("x")),
-                asked: true,
                 replies: Some(1),
                 usage: Usage::default(),
                 cost: None,
-                unchanged: false,
             });
         }
     }
@@ -289,7 +287,6 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
     }));
     shown.happens(&RunEvent::Skipped {
         stage: StageName::Judge,
-        reason: SkipReason::Budget,
     });
     let line = shown.model.line();
     assert!(

@@ -28,7 +28,6 @@ use crate::entries::{BatchIntent, ClosedBatch, Journal, OpenBatch};
 use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
-use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
     ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
@@ -46,7 +45,7 @@ pub(super) enum Step {
     /// These actions no longer wait for a batch.
     Ended(Vec<EndedLine>),
     /// Nothing more can be done in this run: these actions have no output.
-    Idle(Vec<(Action, SkipReason)>),
+    Idle(Vec<Action>),
 }
 
 /// Whether an action grades a case of a self-test.
@@ -174,11 +173,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     ) -> Result<Step, CacheError> {
         loop {
             if self.options.offline || *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle(if self.options.offline {
-                    SkipReason::Offline
-                } else {
-                    SkipReason::Interrupted
-                }));
+                return Ok(self.idle());
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
             ended.extend(self.submit_pending(&stop, breakers).await?);
@@ -186,11 +181,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 self.polls = 0;
                 return Ok(Step::Ended(ended));
             }
-            if *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle(SkipReason::Interrupted));
-            }
-            if !self.options.waits_for_batches || self.open.iter().all(|tracked| tracked.is_stuck) {
-                return Ok(self.idle(SkipReason::Submitted));
+            let may_wait = self.options.waits_for_batches && *stop.borrow() < StopRequest::Drain;
+            if !may_wait || self.open.iter().all(|tracked| tracked.is_stuck) {
+                return Ok(self.idle());
             }
             let wait = poll_wait(self.shortest_first_wait(), self.polls);
             self.polls += 1;
@@ -219,16 +212,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Everything that waits ends without an output, whether or not it was submitted.
-    fn idle(&mut self, reason: SkipReason) -> Step {
-        let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
-        let unsent = if is_unaffordable {
-            SkipReason::Budget
-        } else {
-            reason
-        };
-        let submitted = self.waiting.drain().map(|(_, action)| (action, reason));
-        let pending = self.pending.drain(..).map(|action| (action, unsent));
-        Step::Idle(submitted.chain(pending).collect())
+    fn idle(&mut self) -> Step {
+        let submitted = self.waiting.drain().map(|(_, action)| action);
+        Step::Idle(submitted.chain(self.pending.drain(..)).collect())
     }
 
     /// The first wait of the provider that is polled most often.
