@@ -520,6 +520,13 @@ mod tests {
     }
 
     #[test]
+    fn a_fact_is_found_where_a_guard_holds_back_one_rule_of_two() {
+        // Among arguments a comma separates numbers, while the unit behind it has its long form.
+        assert!(occurs("1,000 ms", "wait(1,000 ms, twice)"));
+        assert!(occurs("1,000 ms", "it waits 1000 milliseconds"));
+    }
+
+    #[test]
     fn matches_whole_words_and_numbers_only() {
         assert!(occurs("5", "retry 5 times"));
         assert!(occurs("5", "It is 5."));
