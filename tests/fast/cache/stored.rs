@@ -2,7 +2,7 @@
 
 use compeval::action::Digest;
 use compeval::entries::{EntryLookup, key_of};
-use store::cache::{CacheError, CacheSnapshot, Day, EntryStatus, Lookup, Store};
+use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Store};
 use tempfile::tempdir;
 
 use super::support::*;
@@ -259,10 +259,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     filled(dir.path(), 1, 10);
     std::fs::write(dir.path().join("FORMAT"), "compeval store format 7\n").unwrap();
     let error = Store::open(dir.path(), holder(), key_of).unwrap_err();
-    assert!(
-        matches!(error, CacheError::NewerFormat { found: 7, .. }),
-        "{error}"
-    );
+    assert!(error.to_string().contains("has cache format 7"), "{error}");
     assert!(CacheSnapshot::open(dir.path()).is_err());
 }
 
@@ -282,7 +279,6 @@ fn a_folder_of_packs_that_this_version_does_not_know_is_named_and_left_alone() {
             Store::open(dir.path(), holder(), key_of).unwrap_err(),
             CacheSnapshot::open(dir.path()).unwrap_err(),
         ] {
-            assert!(matches!(error, CacheError::NotACache { .. }), "{error}");
             assert!(
                 error
                     .to_string()

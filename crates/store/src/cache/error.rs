@@ -10,19 +10,9 @@ use base::files::FileError;
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    #[error("{} is not a cache of this version of compeval: it contains `{found}`, and no FORMAT file of this version. Nothing in it was changed. Use an empty or a new folder as the cache" ,
-        path.display())]
-    NotACache { path: PathBuf, found: String },
-    #[error("{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder" ,
-        path.display())]
-    NewerFormat {
-        path: PathBuf,
-        found: u32,
-        known: u32,
-    },
-    /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
-    #[error("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", path.display())]
-    Locked { path: PathBuf, holder: String },
+    /// It cannot be used so, and nothing was changed.
+    #[error("{_0}")]
+    Refused(String),
     #[error("could not {operation} {}: {source}", path.display())]
     Io {
         operation: &'static str,
@@ -36,8 +26,6 @@ pub enum CacheError {
     #[error("the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back" ,
         path.display())]
     Removed { path: PathBuf },
-    #[error("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)")]
-    TooLarge { bytes: u64, limit: u64 },
     /// The beginning of a key that does not name one entry.
     #[error("`{prefix}` {what}")]
     Prefix { prefix: String, what: String },

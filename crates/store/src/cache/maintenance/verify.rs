@@ -29,14 +29,6 @@ pub struct DamageReport {
 }
 
 impl DamageReport {
-    /// A whole pack that is gone: nobody knows any more what was in it.
-    fn of_pack(damage: Damage) -> DamageReport {
-        DamageReport {
-            damage,
-            lost: Vec::new(),
-        }
-    }
-
     fn consequences(&self) -> String {
         match self.lost.len() {
             0 => String::new(),
@@ -101,8 +93,11 @@ pub(crate) fn verify(
         .lost_pack
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let lost_pack = lost_pack.take();
-    let mut reports: Vec<DamageReport> = lost_pack.into_iter().map(DamageReport::of_pack).collect();
+    // Nobody knows any more what was in a pack that is gone.
+    let lost = Vec::new();
+    let gone = lost_pack.take();
+    let gone = gone.map(|damage| DamageReport { damage, lost });
+    let mut reports: Vec<DamageReport> = gone.into_iter().collect();
     let mut packs: Vec<u32> = Vec::new();
     for range in damaged_ranges(&store.layout, &store.packs)? {
         range.forget_in(&mut index);

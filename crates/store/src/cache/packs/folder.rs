@@ -81,11 +81,11 @@ impl Layout {
         let path = self.root.join("FORMAT");
         match guarded::open(&path).and_then(read_start) {
             Ok(bytes) => match parse_format(&bytes) {
-                Some(found) if found > FORMAT => Err(CacheError::NewerFormat {
-                    path,
-                    found,
-                    known: FORMAT,
-                }),
+                Some(found) if found > FORMAT => Err(CacheError::Refused(format!(
+                    "{} has cache format {found}, and this program supports formats up to {FORMAT}; use a newer compeval, \
+                     or another cache folder",
+                    path.display()
+                ))),
                 Some(_) => Ok(FolderKind::Cache),
                 None => self.inspect_unlabelled("FORMAT".into()),
             },
@@ -150,10 +150,11 @@ impl Layout {
         if is_half_made {
             Ok(FolderKind::Empty)
         } else {
-            Err(CacheError::NotACache {
-                path: self.root.clone(),
-                found,
-            })
+            Err(CacheError::Refused(format!(
+                "{} is not a cache of this version of compeval: it contains `{found}`, and no FORMAT file of this version. \
+                 Nothing in it was changed. Use an empty or a new folder as the cache",
+                self.root.display()
+            )))
         }
     }
 
@@ -253,10 +254,10 @@ fn parse_format(bytes: &[u8]) -> Option<u32> {
 /// Acquires the exclusive right to write to the cache in `folder`. `command` is shown to other processes that try to.
 pub(crate) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock, CacheError> {
     FileLock::acquire(path, command).map_err(|error| match error {
-        LockError::Held(holder) => CacheError::Locked {
-            path: folder.to_owned(),
-            holder,
-        },
+        LockError::Held(holder) => CacheError::Refused(format!(
+            "the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder",
+            folder.display()
+        )),
         LockError::Io(error) => CacheError::io("lock", path)(error),
     })
 }

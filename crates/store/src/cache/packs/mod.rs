@@ -60,10 +60,10 @@ pub(super) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
 
 fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     if raw.len() > MAX_BODY {
-        return Err(CacheError::TooLarge {
-            bytes: raw.len() as u64,
-            limit: MAX_BODY as u64,
-        });
+        let bytes = raw.len();
+        return Err(CacheError::Refused(format!(
+            "an output of {bytes} bytes is too large for the cache (limit: {MAX_BODY} bytes)"
+        )));
     }
     Ok(EncodedBody {
         codec: Codec::Plain,
