@@ -15,7 +15,7 @@ use super::problem::{Problem, Problems, list, suggest};
 use base::http::Route;
 use models::{
     ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ProviderName,
-    ProviderSpec,
+    ProviderSpec, RatesPerMinute,
 };
 use url::Url;
 
@@ -393,10 +393,12 @@ impl ProviderDraft<'_> {
         let groups = table.limit_groups.iter().flat_map(|groups| &groups.value);
         let models = groups.map(|group| group.value.split(','));
         Limits {
-            requests_per_minute: value(&table.requests_per_minute),
-            tokens_per_minute: value(&table.tokens_per_minute),
-            input_tokens_per_minute: value(&table.input_tokens_per_minute),
-            output_tokens_per_minute: value(&table.output_tokens_per_minute),
+            rates: RatesPerMinute {
+                requests: value(&table.requests_per_minute).map(u64::from),
+                tokens: value(&table.tokens_per_minute),
+                input: value(&table.input_tokens_per_minute),
+                output: value(&table.output_tokens_per_minute),
+            },
             max_in_flight: value(&table.max_in_flight),
             limit_groups: models
                 .map(|models| models.map(|model| ModelName(model.trim().into())).collect())

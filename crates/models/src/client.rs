@@ -33,19 +33,15 @@ pub struct Client {
 }
 
 /// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskFailure<E> {
     /// The provider gave none within the allowed attempts.
-    #[error(transparent)]
     Call(CallFailure),
     /// A reply arrived, but the caller could not store it.
-    #[error("a reply could not be stored")]
     Store(E),
     /// The budget allows no further attempt.
-    #[error("the budget allows no further request")]
     BudgetExhausted,
     /// It was cancelled while it waited to be sent or sent again.
-    #[error("the request was cancelled before it was sent")]
     Cancelled,
 }
 
@@ -641,7 +637,7 @@ mod tests {
 
     #[test]
     fn providers_at_one_address_keep_the_strictest_of_their_limits() {
-        let spec = |name: &str, requests: Option<u32>, in_flight: Option<u32>| {
+        let spec = |name: &str, requests: Option<u64>, in_flight: Option<u32>| {
             Arc::new(ProviderSpec {
                 name: name.into(),
                 dialect: Dialect::OpenaiChat,
@@ -649,7 +645,10 @@ mod tests {
                 api_key: None,
                 endpoint: name.into(),
                 limits: Limits {
-                    requests_per_minute: requests,
+                    rates: crate::RatesPerMinute {
+                        requests,
+                        ..Default::default()
+                    },
                     max_in_flight: in_flight,
                     ..Limits::default()
                 },
@@ -660,7 +659,7 @@ mod tests {
         let all = [spec("a", Some(100), None), spec("b", Some(50), Some(8))];
         let limits = shared_limits(&all[0], &all);
         assert_eq!(
-            (limits.requests_per_minute, limits.max_in_flight),
+            (limits.rates.requests, limits.max_in_flight),
             (Some(50), Some(8))
         );
         let client = Client::new(all);

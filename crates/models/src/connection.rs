@@ -10,10 +10,8 @@ use super::call::ErrorClass;
 use super::classify::AttemptError;
 use super::fields::{OptionalField, refused_field, without_fields};
 use super::http::ApiKey;
-use super::limits::{
-    ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, RatesPerMinute, TokenDemand,
-};
-use super::spec::{KeyPlace, Limits, ModelName, ProviderSpec};
+use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, TokenDemand};
+use super::spec::{KeyPlace, Limits, ModelName, ProviderSpec, RatesPerMinute};
 use base::units::{Tokens, Usage};
 
 /// A provider that can be asked.
@@ -37,8 +35,9 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(limits: &Limits) -> Account {
+        let most = limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT);
         Account {
-            limiter: account_limiter(limits),
+            limiter: RateLimiter::new(ConcurrencyLimit::declared(most), limits.rates),
             groups: Mutex::default(),
         }
     }
@@ -47,7 +46,7 @@ impl Account {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let group = groups.entry(spec.limit_group(model)).or_insert_with(|| {
             Arc::new(LimitGroup::new(
-                spec.limits.requests_per_minute.is_some(),
+                spec.limits.rates.requests.is_some(),
                 spec.limits.sharers,
             ))
         });
@@ -134,36 +133,13 @@ fn stricter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-/// The rate limiter of an account: the user's limits, unchanged.
-fn account_limiter(limits: &Limits) -> RateLimiter {
-    let rates = RatesPerMinute {
-        requests: limits.requests_per_minute.map(u64::from),
-        tokens: limits.tokens_per_minute,
-        input: limits.input_tokens_per_minute,
-        output: limits.output_tokens_per_minute,
-    };
-    RateLimiter::new(
-        ConcurrencyLimit::declared(limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT)),
-        rates,
-    )
-}
-
 /// The strictest limits among the providers that share an address and a key.
 pub(super) fn shared_limits(spec: &ProviderSpec, all: &[Arc<ProviderSpec>]) -> Limits {
     let same = all
         .iter()
         .filter(|other| other.base_url == spec.base_url && other.api_key == spec.api_key);
     same.fold(spec.limits.clone(), |limits, other| Limits {
-        requests_per_minute: stricter(limits.requests_per_minute, other.limits.requests_per_minute),
-        tokens_per_minute: stricter(limits.tokens_per_minute, other.limits.tokens_per_minute),
-        input_tokens_per_minute: stricter(
-            limits.input_tokens_per_minute,
-            other.limits.input_tokens_per_minute,
-        ),
-        output_tokens_per_minute: stricter(
-            limits.output_tokens_per_minute,
-            other.limits.output_tokens_per_minute,
-        ),
+        rates: limits.rates.zip(other.limits.rates, stricter),
         max_in_flight: stricter(limits.max_in_flight, other.limits.max_in_flight),
         ..limits
     })

@@ -126,9 +126,8 @@ const LARGE_BODY: usize = 1 << 20;
 
 /// Sends requests, over connections that it keeps open.
 pub(super) struct Http {
-    plain_loopback: OnceLock<Result<reqwest::Client, String>>,
-    loopback: OnceLock<Result<reqwest::Client, String>>,
-    outside: OnceLock<Result<reqwest::Client, String>>,
+    /// One client for each route.
+    clients: [OnceLock<Result<reqwest::Client, String>>; 3],
     /// One permit, for the one large body that may be in memory.
     large: Arc<Semaphore>,
 }
@@ -136,9 +135,7 @@ pub(super) struct Http {
 impl Http {
     pub(super) fn new() -> Http {
         Http {
-            plain_loopback: OnceLock::new(),
-            loopback: OnceLock::new(),
-            outside: OnceLock::new(),
+            clients: Default::default(),
             large: Arc::new(Semaphore::new(1)),
         }
     }
@@ -295,12 +292,7 @@ impl Http {
         };
         proxy_for(base_url).map_err(unusable)?;
         let route = Route::from_url(base_url);
-        let slot = match route {
-            Route::PlainLoopback => &self.plain_loopback,
-            Route::Loopback => &self.loopback,
-            Route::Outside => &self.outside,
-        };
-        let built = slot.get_or_init(|| client(route));
+        let built = self.clients[route as usize].get_or_init(|| client(route));
         built.as_ref().map_err(|e| {
             AttemptError::new(
                 ErrorClass::Invalid,

@@ -53,6 +53,6 @@ pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, longest_reply};
 pub use retry::{AttemptBudget, AttemptCost, RetryPolicy, Unlimited};
 pub use spec::{
-    ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, ProviderName,
-    ProviderSpec,
+    ApiKeyVariable, Dialect, Endpoint, KeyPlace, Lane, Limits, ModelName, ModelRef, PerKind,
+    ProviderName, ProviderSpec, RatesPerMinute,
 };

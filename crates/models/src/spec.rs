@@ -134,18 +134,50 @@ text_name! {
     pub struct ApiKeyVariable;
 }
 
+/// One value for each kind of limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerKind<T> {
+    /// Of requests.
+    #[serde(rename = "requests_per_minute")]
+    pub requests: T,
+    /// Of input and output tokens together.
+    #[serde(rename = "tokens_per_minute")]
+    pub tokens: T,
+    /// Of input tokens.
+    #[serde(rename = "input_tokens_per_minute")]
+    pub input: T,
+    /// Of output tokens.
+    #[serde(rename = "output_tokens_per_minute")]
+    pub output: T,
+}
+
+impl<T> PerKind<T> {
+    /// What `join` makes of the two values of each kind.
+    pub(crate) fn zip<U, V>(self, other: PerKind<U>, join: impl Fn(T, U) -> V) -> PerKind<V> {
+        PerKind {
+            requests: join(self.requests, other.requests),
+            tokens: join(self.tokens, other.tokens),
+            input: join(self.input, other.input),
+            output: join(self.output, other.output),
+        }
+    }
+
+    /// The values in the order of `LimitKind::ALL`.
+    pub(crate) fn all(self) -> [T; 4] {
+        [self.requests, self.tokens, self.input, self.output]
+    }
+}
+
+/// Limits per minute; `None` means no limit.
+pub type RatesPerMinute = PerKind<Option<u64>>;
+
 /// The limits that a user declares. Rates have no default: an unset rate is unlimited until the provider's headers announce
 /// one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Requests a minute; `None` if no limit is declared.
-    pub requests_per_minute: Option<u32>,
-    /// Input and output tokens together, a minute.
-    pub tokens_per_minute: Option<u64>,
-    /// Input tokens a minute.
-    pub input_tokens_per_minute: Option<u64>,
-    /// Output tokens a minute.
-    pub output_tokens_per_minute: Option<u64>,
+    /// Requests and tokens a minute; `None` if no limit is declared.
+    #[serde(flatten)]
+    pub rates: RatesPerMinute,
     /// Requests in flight at once. A declared number is used from the first call.
     pub max_in_flight: Option<u32>,
     /// Groups of models that share the provider's limits, where [`ProviderSpec::limit_group`] would assume others.
@@ -176,33 +208,26 @@ impl Limits {
     /// # Errors
     /// The name in `pipeline.toml` of a limit that leaves less than one for each process.
     pub fn divided(&self, sharers: NonZeroU32) -> Result<Limits, &'static str> {
-        fn part<T: Copy + Into<u64> + TryFrom<u64>>(
-            name: &'static str,
-            whole: Option<T>,
-            sharers: NonZeroU32,
-        ) -> Result<Option<T>, &'static str> {
-            let Some(whole) = whole else { return Ok(None) };
-            let part = whole.into() / u64::from(sharers.get());
-            T::try_from(part)
-                .ok()
-                .filter(|_| part > 0)
-                .map(Some)
-                .ok_or(name)
-        }
+        let parts = u64::from(sharers.get());
+        let part = |name, whole: Option<u64>| match whole.map(|whole| whole / parts) {
+            Some(0) => Err(name),
+            part => Ok(part),
+        };
+        let RatesPerMinute {
+            requests,
+            tokens,
+            input,
+            output,
+        } = self.rates;
+        let in_flight = part("max_in_flight", self.max_in_flight.map(u64::from))?;
         Ok(Limits {
-            requests_per_minute: part("requests_per_minute", self.requests_per_minute, sharers)?,
-            tokens_per_minute: part("tokens_per_minute", self.tokens_per_minute, sharers)?,
-            input_tokens_per_minute: part(
-                "input_tokens_per_minute",
-                self.input_tokens_per_minute,
-                sharers,
-            )?,
-            output_tokens_per_minute: part(
-                "output_tokens_per_minute",
-                self.output_tokens_per_minute,
-                sharers,
-            )?,
-            max_in_flight: part("max_in_flight", self.max_in_flight, sharers)?,
+            rates: RatesPerMinute {
+                requests: part("requests_per_minute", requests)?,
+                tokens: part("tokens_per_minute", tokens)?,
+                input: part("input_tokens_per_minute", input)?,
+                output: part("output_tokens_per_minute", output)?,
+            },
+            max_in_flight: in_flight.and_then(|most| u32::try_from(most).ok()),
             sharers,
             ..self.clone()
         })
@@ -212,10 +237,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            requests_per_minute: None,
-            tokens_per_minute: None,
-            input_tokens_per_minute: None,
-            output_tokens_per_minute: None,
+            rates: RatesPerMinute::default(),
             max_in_flight: None,
             limit_groups: Vec::new(),
             max_attempts: 6,
@@ -358,6 +380,22 @@ pub(super) fn address(base_url: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn declared_rates_are_stored_beside_the_other_limits() {
+        let limits = Limits {
+            rates: RatesPerMinute {
+                requests: Some(7),
+                ..RatesPerMinute::default()
+            },
+            ..Limits::default()
+        };
+        let stored = serde_json::to_value(&limits).expect("it is written");
+        assert_eq!(stored["requests_per_minute"], 7);
+        assert!(stored["output_tokens_per_minute"].is_null());
+        let read: Limits = serde_json::from_value(stored).expect("it is read");
+        assert_eq!(read, limits);
+    }
 
     #[test]
     fn the_path_goes_before_the_query() {

@@ -317,7 +317,7 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         }),
-        (Err(other), None) => Some(other.to_string()),
+        (Err(other), None) => Some(format!("{other:?}")),
     };
     let (seconds, usd) = replied.get().unzip();
     Ping {

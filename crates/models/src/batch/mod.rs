@@ -84,13 +84,11 @@ pub enum BatchSearch {
 }
 
 /// Why a batch was not created.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateFault {
     /// The vendor refused it, or nothing was sent.
-    #[error(transparent)]
     Refused(CallFailure),
     /// It may have been created nevertheless.
-    #[error(transparent)]
     Unconfirmed(CallFailure),
 }
 

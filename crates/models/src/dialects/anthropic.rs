@@ -62,10 +62,7 @@ enum RequestBlock<'a> {
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if call.operation == Operation::Compact {
-        return Err(BuildFault::Unsupported {
-            dialect: Dialect::Anthropic,
-            operation: call.operation,
-        });
+        return Err(BuildFault::unsupported(Dialect::Anthropic, call.operation));
     }
     // A history with calls as blocks needs the declarations of the tools.
     let is_declared = call.operation == Operation::Generate && call.tools.is_some();

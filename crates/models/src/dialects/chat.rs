@@ -19,10 +19,7 @@ use base::message::Function;
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
     if !matches!(call.operation, Operation::Generate | Operation::UseTools) {
-        return Err(BuildFault::Unsupported {
-            dialect: Dialect::OpenaiChat,
-            operation: call.operation,
-        });
+        return Err(BuildFault::unsupported(Dialect::OpenaiChat, call.operation));
     }
     let vendor = spec.is_openai();
     let conversation = conversation(call, HistoryStyle::NativeCalls)?;
@@ -85,7 +82,10 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
             }
             ConversationPart::Result { call, text } => messages.push(result(call, text)),
             ConversationPart::Items(_) => {
-                return Err(BuildFault::ForeignItems(Dialect::OpenaiChat));
+                let kind = Dialect::OpenaiChat.name();
+                return Err(BuildFault::new(format!(
+                    "items compacted by another provider cannot be sent to an endpoint of kind `{kind}`"
+                )));
             }
             ConversationPart::Reply(items) => {
                 messages.extend(items.iter().copied().map(SentItem::Stored));

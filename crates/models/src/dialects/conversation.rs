@@ -97,7 +97,7 @@ pub(crate) fn conversation(
         }
     }
     if whole.parts.is_empty() {
-        Err(BuildFault::Empty)
+        Err(BuildFault::new("the conversation to send is empty"))
     } else {
         Ok(whole)
     }
@@ -245,27 +245,26 @@ pub struct HttpRequest {
 
 /// Why a call cannot be put into a dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildFault {
+#[error("{_0}")]
+pub struct BuildFault(String);
+
+impl BuildFault {
+    pub(crate) fn new(what: impl Into<String>) -> BuildFault {
+        BuildFault(what.into())
+    }
+
     /// The dialect knows no such operation.
-    #[error("an endpoint of kind `{}` cannot do this ({operation:?})", dialect.name())]
-    Unsupported {
-        /// The dialect of the endpoint.
-        dialect: Dialect,
-        /// What was asked of it.
-        operation: Operation,
-    },
-    /// Items that belong to another dialect.
-    #[error("items compacted by another provider cannot be sent to an endpoint of kind `{}`", _0.name())]
-    ForeignItems(Dialect),
-    /// Items that are not what a provider returns.
-    #[error("the stored items to send back are no JSON array: {_0}")]
-    Items(String),
-    /// There is nothing to send.
-    #[error("the conversation to send is empty")]
-    Empty,
+    pub(crate) fn unsupported(dialect: Dialect, operation: Operation) -> BuildFault {
+        let kind = dialect.name();
+        BuildFault(format!(
+            "an endpoint of kind `{kind}` cannot do this ({operation:?})"
+        ))
+    }
+
     /// A value that JSON cannot hold.
-    #[error("the request could not be written as JSON: {_0}")]
-    Json(String),
+    fn of_json(error: &serde_json::Error) -> BuildFault {
+        BuildFault(format!("the request could not be written as JSON: {error}"))
+    }
 }
 
 /// The body of a request, field by field.
@@ -284,7 +283,7 @@ impl Body {
 
     /// Adds a field, unless there is no value.
     pub(crate) fn set(&mut self, name: &str, value: impl Serialize) -> Result<(), BuildFault> {
-        let value = to_raw_value(&value).map_err(|e| BuildFault::Json(e.to_string()))?;
+        let value = to_raw_value(&value).map_err(|error| BuildFault::of_json(&error))?;
         if value.get() != "null" {
             self.0.insert(name.to_owned(), value);
         }
@@ -305,7 +304,7 @@ impl Body {
     }
 
     pub(crate) fn bytes(&self) -> Result<Bytes, BuildFault> {
-        let bytes = serde_json::to_vec(&self.0).map_err(|e| BuildFault::Json(e.to_string()))?;
+        let bytes = serde_json::to_vec(&self.0).map_err(|error| BuildFault::of_json(&error))?;
         Ok(bytes.into())
     }
 }
@@ -320,7 +319,12 @@ pub(crate) enum SentItem<'a> {
 
 /// The elements of a JSON array, each byte for byte.
 pub(crate) fn elements(array: &str) -> Result<Vec<&RawValue>, BuildFault> {
-    serde_json::from_str(array).map_err(|e| BuildFault::Items(e.to_string()))
+    let read = serde_json::from_str(array);
+    read.map_err(|error| {
+        BuildFault(format!(
+            "the stored items to send back are no JSON array: {error}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -502,10 +506,7 @@ mod tests {
             role: Role::User,
             text: " \n".into(),
         }]);
-        assert_eq!(
-            conversation(&call, HistoryStyle::NativeCalls).unwrap_err(),
-            BuildFault::Empty
-        );
+        assert!(conversation(&call, HistoryStyle::NativeCalls).is_err());
     }
 
     #[test]

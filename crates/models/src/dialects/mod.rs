@@ -33,10 +33,7 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
         Dialect::OpenaiChat => chat::request(spec, call),
         Dialect::OpenaiResponses => responses::request(spec, call),
         Dialect::Anthropic => anthropic::request(spec, call),
-        dialect @ Dialect::Lexical => Err(BuildFault::Unsupported {
-            dialect,
-            operation: call.operation,
-        }),
+        dialect @ Dialect::Lexical => Err(BuildFault::unsupported(dialect, call.operation)),
     }
 }
 

@@ -21,10 +21,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         Operation::Generate | Operation::UseTools => "/responses",
         Operation::Compact => "/responses/compact",
         operation @ Operation::Summarize => {
-            return Err(BuildFault::Unsupported {
-                dialect: Dialect::OpenaiResponses,
-                operation,
-            });
+            return Err(BuildFault::unsupported(Dialect::OpenaiResponses, operation));
         }
     };
     // The compact endpoint takes no setting at all.

@@ -7,11 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::PerKind;
 use super::rate_estimator::{Bucket, Seconds};
-
-/// Limits per minute; `None` means no limit.
-pub(crate) type RatesPerMinute = PerKind<Option<u64>>;
+use crate::spec::RatesPerMinute;
 
 /// Tokens that a call is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

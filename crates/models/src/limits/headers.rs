@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use super::PerKind;
+use crate::spec::PerKind;
 use base::redaction::redact;
 
 /// The few headers of a reply that are read; names in lower case.

@@ -13,7 +13,7 @@ mod limit_group;
 mod rate_estimator;
 mod rate_limiter;
 
-pub(crate) use buckets::{RatesPerMinute, TokenDemand};
+pub(crate) use buckets::TokenDemand;
 pub(crate) use headers::{AnnouncedLimits, Headers};
 pub(crate) use limit_group::{LimitGroup, Ticket};
 pub(crate) use rate_limiter::{ConcurrencyLimit, Permit, RateLimiter};
@@ -21,23 +21,6 @@ pub(crate) use rate_limiter::{ConcurrencyLimit, Permit, RateLimiter};
 use std::time::Duration;
 
 use crate::spec::{ModelName, ProviderName};
-
-/// One value for each kind of limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PerKind<T> {
-    pub requests: T,
-    /// Of input and output tokens together.
-    pub tokens: T,
-    pub input: T,
-    pub output: T,
-}
-
-impl<T> PerKind<T> {
-    /// The values in the order of `LimitKind::ALL`.
-    pub(crate) fn all(self) -> [T; 4] {
-        [self.requests, self.tokens, self.input, self.output]
-    }
-}
 
 /// The state of one model of a provider at one moment.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,12 +16,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::WaitReason;
-use super::buckets::{RateBuckets, RatesPerMinute, TokenDemand};
+use super::buckets::{RateBuckets, TokenDemand};
 use super::headers::AnnouncedLimits;
 use super::limit_group::{LimitGroup, Ticket};
 use crate::call::ErrorClass;
 use crate::classify::{AttemptError, Delivery, Throttle};
 use crate::retry::{RetryPolicy, longer};
+use crate::spec::RatesPerMinute;
 
 /// Admits requests. All waiting is in `acquire`; everything else returns at once.
 #[derive(Debug)]

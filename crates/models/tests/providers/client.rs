@@ -8,8 +8,8 @@ use std::time::Duration;
 use base::units::Tokens;
 use compeval_models::{
     ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent,
-    Completion, Dialect, ErrorClass, Limits, ProviderSpec, RawReply, RetryPolicy, Unlimited,
-    estimate,
+    Completion, Dialect, ErrorClass, Limits, ProviderSpec, RatesPerMinute, RawReply, RetryPolicy,
+    Unlimited, estimate,
 };
 
 use super::calls::{ask, spec};
@@ -150,7 +150,10 @@ async fn tokens_reserved_for_a_refused_request_are_returned_and_those_of_a_serve
     for (failed, returns) in refused.into_iter().chain([(broken, false)]) {
         let simulator = Simulator::scripted([failed.clone(), good()]);
         let limits = Limits {
-            tokens_per_minute: Some(6000),
+            rates: RatesPerMinute {
+                tokens: Some(6000),
+                ..RatesPerMinute::default()
+            },
             max_in_flight: Some(64),
             ..Limits::default()
         };

@@ -2,8 +2,8 @@
 
 use base::message::{Message, Role, ToolCall};
 use compeval_models::{
-    BuildFault, Call, Completion, Dialect, HttpRequest, Operation, ProviderSpec, Turn, read,
-    renumber_calls, request,
+    Call, Completion, Dialect, HttpRequest, Operation, ProviderSpec, Turn, read, renumber_calls,
+    request,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -386,9 +386,12 @@ fn openai_gets_one_cache_key_for_a_prefix_and_several_for_one_that_is_used_often
 #[test]
 fn what_an_endpoint_cannot_do_is_not_left_out() {
     let chat = spec(Dialect::OpenaiChat, "https://x.test/v1");
-    let fault = |spec: &ProviderSpec, call: &Call| request(spec, call).unwrap_err();
+    let fault = |spec: &ProviderSpec, call: &Call| request(spec, call).unwrap_err().to_string();
     let foreign = fault(&chat, &from_items(OPENAI_ITEMS));
-    assert_eq!(foreign, BuildFault::ForeignItems(Dialect::OpenaiChat));
+    assert!(
+        foreign.contains("compacted by another provider"),
+        "{foreign}"
+    );
     for (dialect, operation) in [
         (Dialect::OpenaiChat, Operation::Compact),
         (Dialect::OpenaiResponses, Operation::Summarize),
@@ -398,15 +401,12 @@ fn what_an_endpoint_cannot_do_is_not_left_out() {
             operation,
             ..generations()[0].clone()
         };
-        assert_eq!(
-            fault(&spec(dialect, "https://x.test/v1"), &call),
-            BuildFault::Unsupported { dialect, operation }
-        );
+        let fault = fault(&spec(dialect, "https://x.test/v1"), &call);
+        let (kind, asked) = (dialect.name(), format!("{operation:?}"));
+        assert!(fault.contains(kind) && fault.contains(&asked), "{fault}");
     }
-    assert!(matches!(
-        fault(&spec(Dialect::OpenaiResponses, "x"), &from_items("{}")),
-        BuildFault::Items(_)
-    ));
+    let broken = fault(&spec(Dialect::OpenaiResponses, "x"), &from_items("{}"));
+    assert!(broken.contains("no JSON array"), "{broken}");
 }
 
 #[test]
