@@ -26,34 +26,13 @@ pub(crate) fn with_fields(value: &impl Serialize, fields: Value) -> Value {
 
 /// `text` in so many columns of a terminal, of which a Chinese character takes two.
 pub(crate) fn left(text: &str, columns: usize) -> String {
-    format!("{text}{}", blanks(text, columns))
-}
-
-/// The same at the right edge.
-pub(crate) fn right(text: &str, columns: usize) -> String {
-    format!("{}{text}", blanks(text, columns))
-}
-
-fn blanks(text: &str, columns: usize) -> String {
-    " ".repeat(columns.saturating_sub(display_width(text)))
+    let blanks = columns.saturating_sub(display_width(text));
+    format!("{text}{}", " ".repeat(blanks))
 }
 
 /// How many columns of a terminal a text takes.
 pub(crate) fn display_width(text: &str) -> usize {
     textwrap::core::display_width(text)
-}
-
-/// The beginning of a text that is too long for so many columns, with an ellipsis.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
-    if display_width(text) <= columns {
-        return text.to_owned();
-    }
-    let mut taken = 0;
-    let fits = text.chars().take_while(|c| {
-        taken += display_width(c.encode_utf8(&mut [0; 4]));
-        taken < columns
-    });
-    fits.chain(['…']).collect()
 }
 
 /// A dimension of the rubric: in English its name in files.
@@ -131,6 +110,7 @@ pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::fitted;
 
     #[test]
     fn zero_has_no_sign() {
@@ -161,9 +141,13 @@ mod tests {
 
     #[test]
     fn a_chinese_character_takes_two_columns() {
-        assert_eq!([left("评审", 6), right("评审", 6)], ["评审  ", "  评审"]);
+        assert_eq!(left("评审", 6), "评审  ");
         assert_eq!(
-            [cut("评审组", 6), cut("评审组", 5), cut("judges", 5)],
+            [
+                fitted("评审组", 6),
+                fitted("评审组", 5),
+                fitted("judges", 5)
+            ],
             ["评审组", "评审…", "judg…"]
         );
     }

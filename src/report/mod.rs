@@ -28,7 +28,9 @@ pub use headline::headline;
 pub use markdown::markdown;
 pub use observed::{economics, not_counted, observed, observed_page};
 pub use screen::screen;
-pub use styled::{COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, wrap_lines};
+pub use styled::{
+    COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, fitted, wrap_lines,
+};
 pub use translation::{Translation, translation};
 
 #[cfg(test)]

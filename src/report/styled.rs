@@ -477,7 +477,7 @@ impl TextTable {
 }
 
 /// A text that is at most `width` wide; it ends in `…` if it was cut.
-pub(super) fn fitted(text: &str, width: usize) -> String {
+pub fn fitted(text: &str, width: usize) -> String {
     if text.width() > width {
         shortened(text, width)
     } else {

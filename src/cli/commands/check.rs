@@ -153,18 +153,12 @@ impl CheckResult {
         self.pings.iter().flatten().any(|ping| !ping.ok)
     }
 
-    fn probes(&self) -> usize {
-        self.pipeline
-            .iter()
-            .flat_map(|pipeline| &pipeline.fixtures)
-            .map(|fixture| fixture.bank.probes.len())
-            .sum()
-    }
-
-    fn fixtures(&self) -> usize {
-        self.pipeline
-            .as_ref()
-            .map_or(0, |pipeline| pipeline.fixtures.len())
+    /// Its fixtures, probes and methods; `None` for a project that cannot be opened, which was not counted.
+    fn counts(&self) -> Option<[usize; 3]> {
+        let pipeline = self.pipeline.as_ref()?;
+        let fixtures = &pipeline.fixtures;
+        let probes = fixtures.iter().map(|one| one.bank.probes.len()).sum();
+        Some([fixtures.len(), probes, pipeline.methods.len()])
     }
 
     fn access(&self) -> Option<&ExternalAccess> {
@@ -203,11 +197,11 @@ impl CheckResult {
     }
 
     fn json(&self) -> Value {
-        // A project that cannot be opened was not counted: null, not 0.
+        let counts = self.counts();
         json!({
             "ok": self.problems.errors() == 0,
-            "fixtures": self.pipeline.as_ref().map(|_| self.fixtures()),
-            "probes": self.pipeline.as_ref().map(|_| self.probes()),
+            "fixtures": counts.map(|[fixtures, ..]| fixtures),
+            "probes": counts.map(|[_, probes, _]| probes),
             "errors": self.problems_of(Severity::Error).map(problem_json).collect::<Vec<_>>(),
             "warnings": self.problems_of(Severity::Warning).map(problem_json).collect::<Vec<_>>(),
             "access": self.access,
@@ -219,23 +213,16 @@ impl CheckResult {
         let errors = self.problems.errors();
         let warnings = count(self.problems_of(Severity::Warning).count(), "warning");
         if errors > 0 {
-            return format!(
-                "{}{}{warnings}",
-                console.paint(TextStyle::Bad, &count(errors, "error")),
-                ", "
-            );
+            let errors = console.paint(TextStyle::Bad, &count(errors, "error"));
+            return format!("{errors}, {warnings}");
         }
-        let methods = self
-            .pipeline
-            .as_ref()
-            .map_or(0, |pipeline| pipeline.methods.len());
-        let [fixtures, probes, methods] = [
-            (self.fixtures(), "fixture"),
-            (self.probes(), "probe"),
-            (methods, "method"),
-        ]
-        .map(|(n, noun)| count(n, noun));
-        let contents = format!("{fixtures}, {probes}, {methods}, {warnings}");
+        let [fixtures, probes, methods] = self.counts().unwrap_or_default();
+        let contents = format!(
+            "{}, {}, {}, {warnings}",
+            count(fixtures, "fixture"),
+            count(probes, "probe"),
+            count(methods, "method")
+        );
         console.labelled(TextStyle::Good, "valid:", contents)
     }
 }

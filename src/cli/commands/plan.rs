@@ -7,10 +7,10 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 
 use super::cache::snapshot;
-use crate::action::{ActionKey, CellCoordinate, StageName};
+use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{cost, count, left, right, short};
+use crate::cli::format::{cost, count, short};
 use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, open_project, selecting_request};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
@@ -20,12 +20,12 @@ use crate::evaluation::{
 };
 use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline};
 use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
+use crate::report::TextTable;
 use crate::results::{Design, Label, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
 
 use stats::{DifferenceVariances, SampleSizes, regraded_answers};
-use store::cache::{CacheSnapshot, Lookup};
 use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
@@ -250,22 +250,27 @@ fn plan_project(
     };
     let snapshot = snapshot(&pipeline.cache, console)?;
     let refreshed = select.refresh.iter().copied().collect();
-    let planned = Planned {
-        pipeline: &pipeline,
-        journal: Journal::read(&snapshot)?,
-        // The refresh that a run with these arguments would do.
-        refresh: match unfinished_refresh(&pipeline.results, &refreshed) {
-            Some((_, refresh)) => refresh,
-            None => Refresh::new(refreshed),
-        },
-        explained,
+    let journal = Journal::read(&snapshot)?;
+    // The refresh that a run with these arguments would do.
+    let refresh = match unfinished_refresh(&pipeline.results, &refreshed) {
+        Some((_, refresh)) => refresh,
+        None => Refresh::new(refreshed),
     };
-    let forecast = planned.forecast(&snapshot, remote.as_ref())?;
-    if let Some(remote) = &remote {
-        remote
-            .take_warnings()
-            .into_iter()
-            .for_each(|warning| console.warn("remote:", warning));
+    let forecast = match &remote {
+        None => forecast_run(&pipeline, &snapshot, &journal, refresh, Some(&explained)),
+        Some(remote) => {
+            let both = remote.below(&snapshot);
+            // What a stage needs is known from what the one before gave.
+            while {
+                reachable(&pipeline, &both).map_err(EvaluationError::from)?;
+                remote.get_wanted()
+            } {}
+            forecast_run(&pipeline, &both, &journal, refresh, Some(&explained))
+        }
+    };
+    let forecast = forecast.map_err(EvaluationError::from)?;
+    for warning in remote.iter().flat_map(RemoteEntries::take_warnings) {
+        console.warn("remote:", warning);
     }
     let asked = remote.as_ref().is_some_and(RemoteEntries::is_answering);
     let is_cut_off = remote.as_ref().is_some_and(RemoteEntries::is_cut_off);
@@ -303,41 +308,6 @@ fn needs_only_common(
         ..baseline.clone()
     };
     Ok(check_baseline(pipeline, &design, &whole, selection).is_err())
-}
-
-/// What a forecast is made of, besides the cache.
-struct Planned<'a> {
-    pipeline: &'a Pipeline,
-    journal: Journal,
-    refresh: Refresh,
-    /// The actions of the baseline.
-    explained: HashMap<CellCoordinate, ActionKey>,
-}
-
-impl Planned<'_> {
-    /// The forecast from a cache, and from the remote where that has none.
-    fn forecast(
-        &self,
-        lookup: &CacheSnapshot,
-        remote: Option<&RemoteEntries>,
-    ) -> Result<Forecast, Failure> {
-        let Some(remote) = remote else {
-            return self.forecast_from(lookup);
-        };
-        let both = remote.below(lookup);
-        // What a stage needs is known from what the one before gave.
-        while {
-            reachable(self.pipeline, &both).map_err(EvaluationError::from)?;
-            remote.get_wanted()
-        } {}
-        self.forecast_from(&both)
-    }
-
-    fn forecast_from<L: Lookup>(&self, lookup: &L) -> Result<Forecast, Failure> {
-        let (refresh, explained) = (self.refresh.clone(), Some(&self.explained));
-        let found = forecast_run(self.pipeline, lookup, &self.journal, refresh, explained);
-        Ok(found.map_err(EvaluationError::from)?)
-    }
 }
 
 fn render(plan: &ProjectPlan, console: &Console) -> String {
@@ -416,30 +386,27 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
-    let headings = ["cells", "actions", "cached", "stale", "blocked"];
-    let head = left("stage", 10) + &headings.map(|heading| right(heading, 9)).concat();
-    let mut lines = vec![console.paint(TextStyle::Strong, &head)];
-    for stage in StageName::OF_RUN {
-        let Some(counts) = forecast.stages.get(&stage) else {
-            continue;
-        };
-        let line = format!(
-            "{:<10}{:>9}{:>9}{:>9}{:>9}{:>9}",
-            stage.name(),
-            counts.cells,
-            counts.actions,
-            counts.cached,
-            counts.stale,
-            counts.blocked
-        );
+    let stages = StageName::OF_RUN.into_iter();
+    let stages = stages.filter_map(|stage| Some((stage, forecast.stages.get(&stage)?)));
+    let rows = stages.map(|(stage, counts)| {
         let style = if counts.stale + counts.blocked > 0 {
             TextStyle::Warning
         } else {
             TextStyle::Good
         };
-        lines.push(console.paint(style, &line));
-    }
-    lines.join("\n")
+        let figures = [
+            counts.cells,
+            counts.actions,
+            counts.cached,
+            counts.stale,
+            counts.blocked,
+        ];
+        let texts = [stage.name().to_owned()].into_iter();
+        let texts = texts.chain(figures.map(|count| count.to_string()));
+        texts.map(|text| vec![(style, text)]).collect()
+    });
+    let header = ["stage", "cells", "actions", "cached", "stale", "blocked"];
+    console.text_table(&TextTable::new(header, rows))
 }
 
 fn too_long_line(group: &TooLong) -> String {

@@ -13,9 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::{Console, visible};
 use crate::action::StageName;
-use crate::cli::format::{cost, count, cut, duration, money, short_tokens};
+use crate::cli::format::{cost, count, duration, money, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
-use crate::report::TextStyle;
+use crate::report::{TextStyle, fitted};
 use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
 use base::units::Usd;
@@ -120,7 +120,7 @@ fn show(bar: &ProgressBar, model: &ProgressModel) {
         .map_or(80, |(width, _)| usize::from(width.0).max(1));
     let lines = model
         .parts()
-        .map(|part| cut(&visible(&part, false), columns));
+        .map(|part| fitted(&visible(&part, false), columns));
     let (done, total) = model.cells();
     bar.set_length(total);
     bar.set_position(done);

@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, count, cut, display_width, money, size};
+use crate::cli::format::{age, count, display_width, money, size};
 use crate::cli::project::{print_notices, project_paths_of};
 use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
+use crate::report::fitted;
 use entry::{CacheFilter, EntryTotals};
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
@@ -212,7 +213,7 @@ fn line(record: &Record, meta: &EntryMeta, console: &Console) -> String {
     let mut place = meta.place.to_string();
     if let Some(columns) = console.columns() {
         let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
-        place = cut(&place, columns.saturating_sub(BEFORE_PLACE + after));
+        place = fitted(&place, columns.saturating_sub(BEFORE_PLACE + after));
     }
     let line = format!(
         "{:<12}  {:<8}  {:>7}  {:>8}  {:>6}  {place}",

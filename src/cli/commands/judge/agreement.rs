@@ -10,6 +10,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{dimension_name, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::report::{Block, Section, TextTable, styled_sections};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
@@ -41,10 +42,9 @@ pub(super) fn run(
     let warnings = warnings(&compared, &name, locale);
     let fields = json!({ "label": name, "warnings": warnings });
     console.report(&with_fields(&compared, fields), || {
-        compared
-            .judges
-            .iter()
-            .for_each(|judge| console.print(&page(judge, console)));
+        let judges = compared.judges.iter();
+        let sections: Vec<Section> = judges.map(|judge| section(judge, locale)).collect();
+        console.print(&console.styled(&styled_sections(&sections, console.width())));
         console.print(&counts(&compared, &name, locale));
     });
     for warning in &warnings {
@@ -98,8 +98,7 @@ fn nothing_common(label: &str) -> Failure {
     .hinted("the cells named were not judged; `compeval run` again completes them")
 }
 
-fn page(judge: &JudgeAgreement, console: &Console) -> String {
-    let locale = console.locale;
+fn section(judge: &JudgeAgreement, locale: Locale) -> Section {
     let columns = [
         locale.pick("dimension", "维度"),
         locale.pick("pairs", "对数"),
@@ -109,65 +108,60 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         locale.pick("kappa", "卡帕"),
         locale.pick("judge − human", "评审 − 人工"),
     ];
-    let dimensions = judge
-        .dimensions
-        .iter()
+    let dimensions = judge.dimensions.iter();
+    let dimensions = dimensions
         .map(|(dimension, found)| line(dimension_name(locale, *dimension), found, locale));
-    let table = console.table(
-        &columns,
-        &[],
-        dimensions.chain([line(locale.pick("all", "全部"), &judge.pooled, locale)]),
-    );
-    let name = judge
-        .judge
-        .as_deref()
-        .unwrap_or(locale.pick("panel (median)", "评审组（中位数）"));
+    let all = line(locale.pick("all", "全部"), &judge.pooled, locale);
+    let table = TextTable::plain(&columns, &[], dimensions.chain([all]));
+    let name = judge.judge.as_deref();
     let itself = match judge.against_itself {
         Some(spread) => say!(
-            locale, "against itself: σ {:.2}, {} of {} 2 points or more apart",
+            locale,
+            "against itself: σ {:.2}, {} of {} 2 points or more apart",
             "自身重复：σ {:.2}，相差 2 分或以上 {}/{}",
             spread.sigma,
             percent(Some(spread.far_share)),
             locale.count(spread.pairs, "repeat", "次重复")
         ),
-        None if judge.judge.is_none() => String::new(),
-        None => locale.pick(
-            "against itself: no answer was graded twice; set runs = { judge = 2 } under [pipeline]",
-            "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = { judge = 2 } 即可",
-        )
-        .to_owned(),
+        None if name.is_none() => String::new(),
+        None => say!(
+            locale,
+            "against itself: no answer was graded twice; set runs = {{ judge = 2 }} under [pipeline]",
+            "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = {{ judge = 2 }} 即可"
+        ),
     };
-    format!(
-        "{}\n\n{table}\n\n{itself}\n",
-        console.paint(TextStyle::Strong, name)
-    )
+    Section {
+        id: "agreement",
+        title: name
+            .unwrap_or(locale.pick("panel (median)", "评审组（中位数）"))
+            .to_owned(),
+        blocks: vec![
+            Block::Table(table),
+            Block::Sentence(TextStyle::Plain, itself),
+        ],
+    }
 }
 
 fn line(name: &str, found: &Agreement, locale: Locale) -> Vec<String> {
+    let ends = &found.ci95;
+    let share =
+        |figure, ci95| with_interval(percent(figure), ci95, |end| format!("{:.0}", end * 100.0));
+    let rank = |figure, ci95| {
+        with_interval(coefficient(figure, locale), ci95, |end| {
+            number(Some(end), 2)
+        })
+    };
+    let difference = found.mean_difference.map(signed);
     vec![
         name.to_owned(),
         found.pairs.to_string(),
-        with_interval(percent(found.exact), found.ci95.exact, |end| {
-            format!("{:.0}", end * 100.0)
-        }),
-        with_interval(percent(found.within_one), found.ci95.within_one, |end| {
-            format!("{:.0}", end * 100.0)
-        }),
+        share(found.exact, ends.exact),
+        share(found.within_one, ends.within_one),
+        rank(&found.spearman, ends.spearman),
+        rank(&found.quadratic_kappa, ends.quadratic_kappa),
         with_interval(
-            coefficient(&found.spearman, locale),
-            found.ci95.spearman,
-            |end| number(Some(end), 2),
-        ),
-        with_interval(
-            coefficient(&found.quadratic_kappa, locale),
-            found.ci95.quadratic_kappa,
-            |end| number(Some(end), 2),
-        ),
-        with_interval(
-            found
-                .mean_difference
-                .map_or_else(|| number(None, 2), signed),
-            found.ci95.mean_difference,
+            difference.unwrap_or_else(|| number(None, 2)),
+            ends.mean_difference,
             signed,
         ),
     ]
