@@ -10,9 +10,10 @@ use super::styled::UNKNOWN;
 use super::translation::{Translation, fill, first_of, joined, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
-    MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
+    MethodComparison, ProbeFact, Reliability, ShareDifference, Summary, is_drift,
+    underpowered_methods,
 };
-use stats::{DifferenceTest, FailureCounts, NoEvidenceReason, Regrading};
+use stats::{DifferenceTest, FailureCounts, Regrading};
 
 /// The notes that every report counts and shows in full: warnings, then what affects how scores compare, and what restricts
 /// a comparison. Critical warnings, which reports show first, and explanations of figures are not notes.
@@ -62,24 +63,17 @@ fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
 
 /// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.
 fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
-    let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
+    let lost = differences(compared, tr).filter(|(_, test)| is_drift(test));
     let lost = joined(lost.map(|(what, _)| what), ", ");
     drift(method, compared.drift.as_ref()?, lost, tr)
 }
 
 /// How much the judge drifted by regrading, and whether the drift would explain the verdict on the mean over methods.
 fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
-    let is_lost = comparison.primary.as_ref().is_some_and(is_judge_drift);
+    let is_lost = comparison.primary.as_ref().is_some_and(is_drift);
     let lost = is_lost.then(|| tr.overall.to_owned());
     let name = fill(tr.primary, &[&comparison.tested]);
     drift(&name, comparison.drift.as_ref()?, lost, tr)
-}
-
-fn is_judge_drift(test: &DifferenceTest) -> bool {
-    matches!(
-        test.reason,
-        Some(NoEvidenceReason::JudgeDrift | NoEvidenceReason::DriftNotExcluded)
-    )
 }
 
 /// `lost` are the verdicts that the drift would explain.

@@ -7,7 +7,7 @@ use super::translation::{Translation, first_of, joined, translation};
 use crate::results::{
     Collapse, Comparison, EditNote, Headline, LostConstraint, MainResult, Manifest, MethodChange,
     MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend,
-    changes_without_verdict, edit_note, main_result, not_comparable,
+    changes_without_verdict, edit_note, is_drift, main_result, not_comparable,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -211,8 +211,8 @@ fn level_clauses(
     if ranking.fixtures >= MIN_CLUSTERS && ranking.above_full.is_empty() {
         let methods = ranking.others.len() + 1;
         if !apart.is_empty() {
-            let names = list(&apart, named, tr, with_difference);
-            clauses.push(tr.pick(format!("below it: {names}"), format!("低于它：{names}")));
+            let names = [list(&apart, named, tr, with_difference)].into_iter();
+            clauses.extend(worded(tr, ["below it", "低于它"], names));
         }
         if !perhaps.is_empty() {
             let names = list(&perhaps, named, tr, with_difference);
@@ -232,11 +232,8 @@ fn level_clauses(
             ));
         }
         if !rest.is_empty() {
-            let names = list(&rest, named, tr, |one| one.method.clone());
-            clauses.push(tr.pick(
-                format!("not separable from it: {names}"),
-                format!("与它分不开：{names}"),
-            ));
+            let names = [list(&rest, named, tr, |one| one.method.clone())].into_iter();
+            clauses.extend(worded(tr, ["not separable from it", "与它分不开"], names));
         }
     }
     clauses
@@ -246,18 +243,21 @@ fn level_clauses(
 /// or the score where the share is not defined.
 fn best_clause(best: &str, method: &MethodSummary, tr: &Translation) -> String {
     let kept = method.retention.value;
-    let interval = match kept {
-        Some(_) => method.retention.ci95.map(|ci| {
-            let (low, high) = (format!("{:.0}", 100.0 * ci.low()), percent(ci.high()));
-            tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
-        }),
-        None => method.overall.ci95.map(|ci| {
-            let [low, high] = [ci.low(), ci.high()].map(|end| format!("{end:.2}"));
-            tr.pick(format!("{low} to {high}"), format!("{low}–{high}"))
-        }),
+    let ends = match kept {
+        Some(_) => {
+            let ci95 = method.retention.ci95;
+            ci95.map(|ci| [format!("{:.0}", 100.0 * ci.low()), percent(ci.high())])
+        }
+        None => {
+            let ci95 = method.overall.ci95;
+            ci95.map(|ci| [ci.low(), ci.high()].map(|end| format!("{end:.2}")))
+        }
     };
-    let interval = interval.map_or_else(String::new, |ci| {
-        tr.pick(format!(" (95%: {ci})"), format!("（95%：{ci}）"))
+    let interval = ends.map_or_else(String::new, |[low, high]| {
+        tr.pick(
+            format!(" (95%: {low} to {high})"),
+            format!("（95%：{low}–{high}）"),
+        )
     });
     let whole = match kept {
         Some(_) => tr.pick("its", "其"),
@@ -529,18 +529,20 @@ fn small_clauses(small: &[MethodChange<'_>], named: usize, tr: &Translation) -> 
     let is_within = |one: &&MethodChange<'_>| one.test.ci95.is_some_and(|ci| ci.is_within(MARGIN));
     let (within, wider): (Vec<&MethodChange<'_>>, Vec<&MethodChange<'_>>) =
         small.iter().partition(is_within);
-    let within = some_of(&within, named, tr, |one| method_phrase(one, tr)).map(|names| {
-        tr.pick(
-            format!("a change, smaller than {MARGIN}: {names}"),
-            format!("有变化，小于 {MARGIN}：{names}"),
-        )
-    });
-    let wider = some_of(&wider, named, tr, |one| method_phrase(one, tr)).map(|names| {
-        tr.pick(
-            format!("a change, {MARGIN} not excluded: {names}"),
-            format!("有变化，不排除 {MARGIN}：{names}"),
-        )
-    });
+    let clause = |small: &[&MethodChange<'_>], english: String, chinese: String| {
+        let names = some_of(small, named, tr, |one| method_phrase(one, tr));
+        worded(tr, [&english, &chinese], names.into_iter())
+    };
+    let wider = clause(
+        &wider,
+        format!("a change, {MARGIN} not excluded"),
+        format!("有变化，不排除 {MARGIN}"),
+    );
+    let within = clause(
+        &within,
+        format!("a change, smaller than {MARGIN}"),
+        format!("有变化，小于 {MARGIN}"),
+    );
     wider.into_iter().chain(within).collect()
 }
 
@@ -562,7 +564,7 @@ fn unproven_clause(
     }
     let names = listed_unproven(unproven, named, tr)?;
     // These intervals exclude 0: what is in doubt is the judge.
-    if unproven.iter().all(|one| is_drift(one.test.reason)) {
+    if unproven.iter().all(|one| is_drift(one.test)) {
         return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
     }
     let found = unproven
@@ -602,24 +604,14 @@ fn listed_unproven(
     }))
 }
 
-fn is_drift(reason: Option<NoEvidenceReason>) -> bool {
-    use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
-    matches!(reason, Some(JudgeDrift | DriftNotExcluded))
-}
-
 fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
+    use NoEvidenceReason::{Confounded, Correction, DriftNotExcluded, FewClusters, JudgeDrift};
     match reason {
-        Some(NoEvidenceReason::JudgeDrift) => tr.pick(", as the judge changed", "（评审已变化）"),
-        Some(NoEvidenceReason::DriftNotExcluded) => {
-            tr.pick(", as the judge may have changed", "（评审可能已变化）")
-        }
-        Some(NoEvidenceReason::FewClusters) => {
-            tr.pick(" (too few fixtures for a test)", "（样本太少，无法检验）")
-        }
-        Some(NoEvidenceReason::Correction) => {
-            tr.pick(" (not after correction)", "（校正后不显著）")
-        }
-        Some(NoEvidenceReason::Confounded) => tr.pick(" (another answerer)", "（作答模型不同）"),
+        Some(JudgeDrift) => tr.pick(", as the judge changed", "（评审已变化）"),
+        Some(DriftNotExcluded) => tr.pick(", as the judge may have changed", "（评审可能已变化）"),
+        Some(FewClusters) => tr.pick(" (too few fixtures for a test)", "（样本太少，无法检验）"),
+        Some(Correction) => tr.pick(" (not after correction)", "（校正后不显著）"),
+        Some(Confounded) => tr.pick(" (another answerer)", "（作答模型不同）"),
         _ => "",
     }
 }

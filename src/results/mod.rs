@@ -38,8 +38,8 @@ pub use comparison::changes::LostConstraint;
 pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
 pub use comparison::comparable::Incomparable;
 pub use comparison::gate::{
-    Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed,
-    unconfirmed_losses, underpowered_methods,
+    Regression, drifted_losses, is_drift, measures_nothing, newly_failing, probability,
+    regressions, signed, unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::reliability::Reliability;
 pub use comparison::values::{Comparison, DriftCheck, MethodChange, MethodComparison};

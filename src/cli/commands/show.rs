@@ -32,13 +32,8 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let row = found.judged()?;
     let pipeline = pipeline_of(common, &row.fixture, &row.method);
     let snapshot = snapshot(&paths.cache, console)?;
-    let context = context(
-        &snapshot,
-        pipeline.as_ref(),
-        &found.manifest,
-        row,
-        console.locale,
-    );
+    let (manifest, locale) = (&found.manifest, console.locale);
+    let context = context(&snapshot, pipeline.as_ref(), manifest, row, locale);
     // The context is null where it is not at hand.
     let fields = json!({ "label": found.manifest.label, "context": context.as_ref().ok() });
     console.report(&with_fields(row, fields), || {
@@ -47,7 +42,6 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             row,
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
             console,
-            locale: console.locale,
         };
         page(console, &shown.text(context.as_deref()));
     });
@@ -91,11 +85,8 @@ fn context(
         recorded_context(pipeline, cell, &key, snapshot)
     });
     if let Some(read) = as_read {
-        return read.ok_or_else(|| {
-            locale
-                .pick("only its provider can read it", "只有其服务商能读取")
-                .to_owned()
-        });
+        let why = locale.pick("only its provider can read it", "只有其服务商能读取");
+        return read.ok_or_else(|| why.to_owned());
     }
     let body = snapshot
         .body(&record)
@@ -113,12 +104,11 @@ struct Page<'a> {
     /// The session as it is today.
     session: Option<&'a LoadedFixture>,
     console: &'a Console,
-    locale: Locale,
 }
 
 impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         let mut text = self.head();
         self.section(&mut text, locale.pick("Question", "问题"), "");
         self.body(&mut text, &row.question);
@@ -178,7 +168,7 @@ impl Page<'_> {
     }
 
     fn head(&self) -> String {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         let place = say!(
             locale,
             "{} · point {} · {} · run {} · {}",
@@ -193,32 +183,27 @@ impl Page<'_> {
             say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）")
         });
         let (manifest, kind) = (&self.found.manifest, probe_type(locale, row.kind));
-        let (label, rules) = (
-            &manifest.label,
-            if manifest.design.is_lexical() {
-                locale.pick(" · built-in rules, no model", " · 内置规则，未用模型")
-            } else {
-                ""
-            },
+        let (label, judge) = (&manifest.label, &row.judge);
+        let rules = if manifest.design.is_lexical() {
+            locale.pick(" · built-in rules, no model", " · 内置规则，未用模型")
+        } else {
+            ""
+        };
+        let origin = say!(
+            locale,
+            "{kind} probe · label {label} · graded by {judge}{rules}",
+            "{kind}问题 · 标签 {label} · 评审 {judge}{rules}"
         );
         format!(
             "{}   {}\n{}\n",
             self.paint(TextStyle::Strong, &place),
             self.paint(score_style(row.overall), &score),
-            self.paint(
-                TextStyle::Dim,
-                &say!(
-                    locale,
-                    "{kind} probe · label {label} · graded by {}{rules}",
-                    "{kind}问题 · 标签 {label} · 评审 {}{rules}",
-                    row.judge
-                )
-            )
+            self.paint(TextStyle::Dim, &origin)
         )
     }
 
     fn size(&self) -> String {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         // A question that cannot be answered has no facts.
         let facts = row.fact_survival.map(|kept| {
             let kept = percent(Some(kept));
@@ -241,7 +226,7 @@ impl Page<'_> {
     }
 
     fn facts(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         self.section(text, locale.pick("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
@@ -257,13 +242,8 @@ impl Page<'_> {
             };
             self.note(text, why);
         }
-        let width = row
-            .facts
-            .iter()
-            .map(|fact| fact.fact.chars().count())
-            .max()
-            .unwrap_or(0)
-            .min(48);
+        let widths = row.facts.iter().map(|fact| fact.fact.chars().count());
+        let width = widths.max().unwrap_or(0).min(48);
         for fact in &row.facts {
             let (mark, style, what) = fate(fact, locale);
             let place = self.place_of_lost(fact).unwrap_or_default();
@@ -292,7 +272,7 @@ impl Page<'_> {
             .holders(&finder, session.fixture.start()..end)
             .last()?;
         Some(say!(
-            self.locale,
+            self.console.locale,
             "; it stood in message {message}",
             "；原在第 {message} 条消息"
         ))
@@ -333,7 +313,7 @@ impl Page<'_> {
         let Some(open) = &self.row.open_book else {
             return;
         };
-        let locale = self.locale;
+        let locale = self.console.locale;
         for (number, search) in (1..).zip(&open.searches) {
             let query = if search.query.is_empty() {
                 locale.pick("(invalid call)", "（请求有误）")
@@ -357,7 +337,7 @@ impl Page<'_> {
     }
 
     fn answer_notes(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         let mut notes: Vec<(&str, String)> = Vec::new();
         if row.truncated {
             let why = locale.pick("the token limit cut the answer off", "回答被词元上限截断");
@@ -368,10 +348,8 @@ impl Page<'_> {
             notes.push((heading, row.stale_facts.join(", ")));
         }
         if !row.invented.is_empty() {
-            notes.push((
-                locale.pick("not in the transcript:", "会话记录中没有："),
-                row.invented.join(", "),
-            ));
+            let heading = locale.pick("not in the transcript:", "会话记录中没有：");
+            notes.push((heading, row.invented.join(", ")));
         }
         if row.fabricated == Some(true) {
             let why = locale.pick(
@@ -386,7 +364,7 @@ impl Page<'_> {
     }
 
     fn grades(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         self.section(
             text,
             locale.pick("Grades", "评分"),
@@ -401,7 +379,10 @@ impl Page<'_> {
             let _ = writeln!(
                 text,
                 "  {score_text}  {}",
-                self.paint(TextStyle::Strong, dimension_name(self.locale, *dimension))
+                self.paint(
+                    TextStyle::Strong,
+                    dimension_name(self.console.locale, *dimension)
+                )
             );
             let of_dimension = criteria
                 .iter()
@@ -426,7 +407,7 @@ impl Page<'_> {
     }
 
     fn write_footer(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.locale);
+        let (row, locale) = (self.row, self.console.locale);
         if !self.found.others.is_empty() {
             let others = self.found.others.iter().map(|other| {
                 let score = other
@@ -450,23 +431,14 @@ impl Page<'_> {
                     .labelled(TextStyle::Dim, label, others.join(locale.pick(", ", "，")));
             let _ = writeln!(text, "\n{others}");
         }
-        let keys = [
-            ("compress", row.keys.compress),
-            ("answer", row.keys.answer),
-            ("judge", row.keys.judge),
-        ];
-        let keys: Vec<String> = keys
-            .iter()
-            .map(|(stage, key)| format!("{stage} {}", key.0.short()))
-            .collect();
-        let _ = writeln!(
-            text,
-            "\n{}",
-            self.paint(
-                TextStyle::Dim,
-                &say!(locale, "keys: {}", "键：{}", keys.join(", "))
-            )
+        let keys = format!(
+            "compress {}, answer {}, judge {}",
+            row.keys.compress.0.short(),
+            row.keys.answer.0.short(),
+            row.keys.judge.0.short()
         );
+        let keys = say!(locale, "keys: {keys}", "键：{keys}");
+        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &keys));
         let next = command_for("why", row, &self.found.manifest.label);
         let next = self.console.next_line(locale, next);
         let _ = writeln!(text, "{next}");
@@ -475,51 +447,30 @@ impl Page<'_> {
 
 /// What happened to a fact: a mark, its style, and words. A fact that a search brought back was not kept.
 fn fate(fact: &FactOutcome, locale: Locale) -> (&'static str, TextStyle, &'static str) {
+    use TextStyle::{Bad, Good, Warning};
     let found = fact.is_found_by_search();
-    match fact.class {
-        Some(FactClass::Answered) => (
-            "✓",
-            TextStyle::Good,
-            locale.pick("answered from the context", "依据上下文作答"),
-        ),
-        Some(FactClass::Missed) => (
-            "✗",
-            TextStyle::Warning,
-            locale.pick(
-                "in the context, missed by the answerer",
-                "在上下文中，作答模型遗漏",
-            ),
-        ),
-        Some(FactClass::Lost) if found => (
-            "✗",
-            TextStyle::Warning,
-            locale.pick(
-                "lost in compression; found by searching, missed by the answerer",
-                "压缩中丢失；检索已找到，作答模型遗漏",
-            ),
-        ),
-        Some(FactClass::Lost) => (
-            "✗",
-            TextStyle::Bad,
-            locale.pick("lost in compression", "压缩中丢失"),
-        ),
-        Some(FactClass::AnsweredElsewhere) if found => (
-            "✓",
-            TextStyle::Good,
-            locale.pick(
-                "lost in compression; found by searching",
-                "压缩中丢失；经检索找到",
-            ),
-        ),
-        Some(FactClass::AnsweredElsewhere) => (
-            "✓",
-            TextStyle::Warning,
-            locale.pick(
-                "answered, but not literally in the context",
-                "答出，但上下文中没有原文",
-            ),
-        ),
-        None if fact.answered => ("✓", TextStyle::Good, locale.pick("answered", "已答出")),
-        None => ("✗", TextStyle::Bad, locale.pick("not answered", "未答出")),
-    }
+    let (mark, style, english, chinese) = match fact.class {
+        Some(FactClass::Answered) => ("✓", Good, "answered from the context", "依据上下文作答"),
+        Some(FactClass::Missed) => {
+            let words = "in the context, missed by the answerer";
+            ("✗", Warning, words, "在上下文中，作答模型遗漏")
+        }
+        Some(FactClass::Lost) if found => {
+            let words = "lost in compression; found by searching, missed by the answerer";
+            let chinese = "压缩中丢失；检索已找到，作答模型遗漏";
+            ("✗", Warning, words, chinese)
+        }
+        Some(FactClass::Lost) => ("✗", Bad, "lost in compression", "压缩中丢失"),
+        Some(FactClass::AnsweredElsewhere) if found => {
+            let words = "lost in compression; found by searching";
+            ("✓", Good, words, "压缩中丢失；经检索找到")
+        }
+        Some(FactClass::AnsweredElsewhere) => {
+            let words = "answered, but not literally in the context";
+            ("✓", Warning, words, "答出，但上下文中没有原文")
+        }
+        None if fact.answered => ("✓", Good, "answered", "已答出"),
+        None => ("✗", Bad, "not answered", "未答出"),
+    };
+    (mark, style, locale.pick(english, chinese))
 }

@@ -81,45 +81,39 @@ fn describe(
     state: &StepState,
     locale: Locale,
 ) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
-    match state {
-        StepState::Cached => (
-            "cached",
-            locale.pick("cached  (nothing has changed)", "已缓存  （没有变化）"),
-            None,
-            TextStyle::Good,
-        ),
-        StepState::Stale(reason) => (
-            "stale",
-            locale.pick("stale  (it would run again)", "过期  （会重新运行）"),
-            Some(reason),
-            TextStyle::Bad,
-        ),
-        StepState::Superseded(reason) => {
-            let words = locale.pick(
-                "superseded  (changed since; the current version has already run)",
-                "已被取代  （之后有改动；当前版本已运行）",
-            );
-            ("superseded", words, reason.as_ref(), TextStyle::Warning)
+    let (word, english, chinese, reason, style) = match state {
+        StepState::Cached => {
+            let words = "cached  (nothing has changed)";
+            (
+                "cached",
+                words,
+                "已缓存  （没有变化）",
+                None,
+                TextStyle::Good,
+            )
         }
-        StepState::Blocked => (
-            "blocked",
-            locale.pick(
-                "blocked  (waits for a stale action above)",
-                "阻塞  （等待上面过期的动作）",
-            ),
-            None,
-            TextStyle::Warning,
-        ),
-        StepState::Absent => (
-            "absent",
-            locale.pick(
-                "absent  (not in the current project)",
-                "不存在  （不在当前项目中）",
-            ),
-            None,
-            TextStyle::Dim,
-        ),
-    }
+        StepState::Stale(reason) => {
+            let (words, chinese) = ("stale  (it would run again)", "过期  （会重新运行）");
+            ("stale", words, chinese, Some(reason), TextStyle::Bad)
+        }
+        StepState::Superseded(reason) => {
+            let words = "superseded  (changed since; the current version has already run)";
+            let chinese = "已被取代  （之后有改动；当前版本已运行）";
+            let (reason, style) = (reason.as_ref(), TextStyle::Warning);
+            ("superseded", words, chinese, reason, style)
+        }
+        StepState::Blocked => {
+            let words = "blocked  (waits for a stale action above)";
+            let chinese = "阻塞  （等待上面过期的动作）";
+            ("blocked", words, chinese, None, TextStyle::Warning)
+        }
+        StepState::Absent => {
+            let words = "absent  (not in the current project)";
+            let chinese = "不存在  （不在当前项目中）";
+            ("absent", words, chinese, None, TextStyle::Dim)
+        }
+    };
+    (word, locale.pick(english, chinese), reason, style)
 }
 
 fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> Value {
@@ -247,16 +241,9 @@ fn step_lines(
     }
     match &step.entry {
         Some((record, meta)) => {
-            lines.extend(
-                provenance(console, record, meta)
-                    .into_iter()
-                    .map(|line| format!("  {line}")),
-            );
-            lines.extend(
-                input_lines(meta, console)
-                    .into_iter()
-                    .map(|line| format!("  {line}")),
-            );
+            let entry = provenance(console, record, meta).into_iter();
+            let entry = entry.chain(input_lines(meta, console));
+            lines.extend(entry.map(|line| format!("  {line}")));
         }
         None if step.failure.is_some() => {}
         None => lines.push(console.paint(

@@ -48,16 +48,6 @@ struct PromptWords {
     text: String,
 }
 
-impl PromptWords {
-    fn from_text(text: &str) -> PromptWords {
-        PromptWords {
-            headings: Headings::from_prompt(text),
-            references: reference_keys(text),
-            text: text.to_owned(),
-        }
-    }
-}
-
 /// What is measured of a judged cell without its judge.
 struct CellMeasures<'t> {
     probe: &'t Probe,
@@ -277,7 +267,12 @@ impl<'e> RowBuilder<'e> {
         });
         Some(OpenBook {
             closed: recovery.closed.to_string(),
-            steps: exchange.rounds.iter().map(step_of).collect(),
+            steps: (exchange.rounds.iter())
+                .map(|round| RowStep {
+                    key: round.key,
+                    usd: round.cost.map(|usd| usd.0),
+                })
+                .collect(),
             searches: exchange.rounds.iter().flat_map(searches_of).collect(),
             tokens: exchange
                 .rounds
@@ -477,11 +472,12 @@ impl<'e> RowBuilder<'e> {
         let mut prompts = self.prompts.borrow_mut();
         let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
             let prompt = prompt_of(self.pipeline, &context.task());
-            Rc::new(
-                prompt
-                    .map(|prompt| PromptWords::from_text(prompt.text))
-                    .unwrap_or_default(),
-            )
+            let words = prompt.map(|prompt| PromptWords {
+                headings: Headings::from_prompt(prompt.text),
+                references: reference_keys(prompt.text),
+                text: prompt.text.to_owned(),
+            });
+            Rc::new(words.unwrap_or_default())
         });
         words.clone()
     }
@@ -576,13 +572,6 @@ fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
         compress: task.context.cost.map(|usd| usd.0),
         answer: task.answer.cost.map(|usd| usd.0),
         judge: resolved.cost.map(|usd| usd.0),
-    }
-}
-
-fn step_of(round: &Round) -> RowStep {
-    RowStep {
-        key: round.key,
-        usd: round.cost.map(|usd| usd.0),
     }
 }
 

@@ -116,10 +116,15 @@ fn method_regressions(
     own.chain(planted).collect()
 }
 
+/// Whether it has no verdict because the judge may be the cause of the difference.
+pub fn is_drift(judged: &DifferenceTest) -> bool {
+    use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
+    matches!(judged.reason, Some(JudgeDrift | DriftNotExcluded))
+}
+
 /// Whether it is a loss that the judge may be the cause of.
 fn may_be_drift(judged: &DifferenceTest) -> bool {
-    use NoEvidenceReason::{DriftNotExcluded, JudgeDrift};
-    judged.difference < 0.0 && matches!(judged.reason, Some(JudgeDrift | DriftNotExcluded))
+    judged.difference < 0.0 && is_drift(judged)
 }
 
 /// A sentence for each loss that would be a regression if the judge had not changed.

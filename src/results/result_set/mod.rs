@@ -101,12 +101,8 @@ impl ProbePlace {
 
 impl fmt::Display for ProbePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ProbePlace {
-            fixture,
-            point,
-            probe,
-        } = self;
-        match point {
+        let (fixture, probe) = (&self.fixture, &self.probe);
+        match self.point {
             0 | 1 => write!(f, "{fixture} · {probe}"),
             point => write!(f, "{fixture} · {point} · {probe}"),
         }
@@ -208,7 +204,9 @@ impl ResultSet {
 
     /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.
     fn set_apart(mut self, contexts: Vec<ContextRow>) -> ResultSet {
-        let places = places_of(&contexts);
+        let places: ContextPlaces<'_> = (contexts.iter())
+            .map(|row| (&*row.method, &*row.fixture, row.point, row.run))
+            .collect();
         let (mut grades, mut answers) = (take(&mut self.grades), take(&mut self.answers));
         let is_apart = |at: &AnswerAt| {
             self.context_of(at)
@@ -251,17 +249,10 @@ impl ResultSet {
     /// copied.
     fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
         ResultSet {
-            manifest: self.manifest.clone(),
-            variants: self.variants.clone(),
-            probes: self.probes.clone(),
             scores: Scores::new(self.design(), &grades),
             grades,
             answers,
-            costs: self.costs.clone(),
-            contexts: self.contexts.clone(),
-            planted: self.planted.clone(),
-            open_book: self.open_book.clone(),
-            not_compressed: self.not_compressed.clone(),
+            ..self.clone()
         }
     }
 
@@ -332,21 +323,14 @@ impl ResultSet {
         probes: Vec<ProbeAt>,
         totals: RowTotals,
     ) -> ResultSet {
-        let RowTotals {
-            grades,
-            answers,
-            costs,
-            ..
-        } = totals;
-        let scores = Scores::new(&manifest.design, &grades);
         ResultSet {
+            scores: Scores::new(&manifest.design, &totals.grades),
             manifest,
             variants,
             probes,
-            scores,
-            grades,
-            answers,
-            costs: Arc::new(costs),
+            grades: totals.grades,
+            answers: totals.answers,
+            costs: Arc::new(totals.costs),
             contexts: Vec::new(),
             planted: Vec::new(),
             open_book: None,
@@ -475,20 +459,6 @@ impl ResultSet {
     }
 }
 
-fn places_of(contexts: &[ContextRow]) -> ContextPlaces<'_> {
-    contexts
-        .iter()
-        .map(|row| {
-            (
-                row.method.as_str(),
-                row.fixture.as_str(),
-                row.point,
-                row.run,
-            )
-        })
-        .collect()
-}
-
 /// What is collected from rows.
 struct RowTotals {
     grades: Vec<Grade>,
@@ -613,38 +583,25 @@ impl<'m> DesignIndex<'m> {
     }
 
     fn place(&self, row: &Row) -> Result<(AnswerAt, usize), FolderError> {
-        let Some(variant) = self
-            .variants
-            .get(&(row.method.as_str(), row.closed_answerer()))
-            .copied()
-        else {
-            return Err(self.unknown(
-                "method and answerer",
-                &format!("{}/{}", row.method, row.answerer),
-            ));
+        let (method, answerer) = (row.method.as_str(), row.closed_answerer());
+        let Some(&variant) = self.variants.get(&(method, answerer)) else {
+            let name = format!("{method}/{}", row.answerer);
+            return Err(self.unknown("method and answerer", &name));
         };
-        let Some(probe) = self
-            .probes
-            .get(&(row.fixture.as_str(), row.point, row.probe.as_str()))
-            .copied()
-        else {
-            return Err(self.unknown(
-                "probe",
-                &format!("{} · {} · {}", row.fixture, row.point, row.probe),
-            ));
+        let (fixture, point, probe) = (row.fixture.as_str(), row.point, row.probe.as_str());
+        let Some(&probe) = self.probes.get(&(fixture, point, probe)) else {
+            return Err(self.unknown("probe", &format!("{fixture} · {point} · {probe}")));
         };
-        let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
+        let Some(&judge) = self.judges.get(row.judge.as_str()) else {
             return Err(self.unknown("judge", &row.judge));
         };
-        Ok((
-            AnswerAt {
-                variant,
-                probe,
-                run: row.run,
-                answer_n: row.answer_n,
-            },
-            judge,
-        ))
+        let at = AnswerAt {
+            variant,
+            probe,
+            run: row.run,
+            answer_n: row.answer_n,
+        };
+        Ok((at, judge))
     }
 
     fn unknown(&self, what: &str, name: &str) -> FolderError {
