@@ -1,7 +1,6 @@
 //! Claude Code sessions: JSON lines, one content block of a model message per line, sub-agents in between.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use super::super::content::{
 use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
+use super::tree::RecordTree;
 use crate::transcript::Role;
 use base::text::strings_in;
 use base::words::WordList;
@@ -44,7 +44,7 @@ struct ClaudeSession {
 impl ClaudeSession {
     fn record(&mut self, record: &Value) {
         let uuid = str_of(record, "uuid");
-        if self.tree.find(uuid).is_some() || self.side_seen.contains(uuid) {
+        if self.tree.records.find(uuid).is_some() || self.side_seen.contains(uuid) {
             return self.main.count(DropReason::Duplicate);
         }
         if is_true(record, "isSidechain") || !str_of(record, "parent_tool_use_id").is_empty() {
@@ -56,7 +56,7 @@ impl ClaudeSession {
             str_of(record, "parentUuid"),
             str_of(record, "logicalParentUuid"),
         ];
-        if self.tree.is_empty()
+        if self.tree.records.len() == 0
             && !uuid.is_empty()
             && parents.iter().any(|parent| !parent.is_empty())
         {
@@ -66,34 +66,36 @@ impl ClaudeSession {
         let parent = parents
             .into_iter()
             .find(|parent| !parent.is_empty())
-            .and_then(|parent| self.tree.find(parent));
-        let is_reply = str_of(record, "type") == "assistant";
-        self.tree.add(
-            uuid,
-            Node {
-                parent,
-                is_prompt,
-                is_reply,
-                entries: from..self.main.len(),
-            },
-        );
+            .and_then(|parent| self.tree.records.find(parent));
+        if uuid.is_empty() {
+            return;
+        }
+        let place = self.tree.records.len();
+        if is_prompt {
+            self.tree.prompts.push(place);
+        }
+        if is_prompt || str_of(record, "type") == "assistant" {
+            self.tree.last = Some(place);
+        }
+        self.tree.records.add(uuid, parent, from..self.main.len());
     }
 
     /// Notes the messages that a compaction left as they are: a list of records or, in older versions, the first and the
     /// last of them.
     fn keep_preserved(&mut self, record: &Value) {
+        let tree = &self.tree.records;
         let listed = list_at(record, "/compactMetadata/preservedMessages/uuids");
         for kept in listed.iter().filter_map(Value::as_str) {
-            self.main.keep_entries(self.tree.entries_of(kept));
+            self.main
+                .keep_entries(tree.entries_of(kept).unwrap_or_default());
         }
         let ends = [
             "/compactMetadata/preservedSegment/headUuid",
             "/compactMetadata/preservedSegment/tailUuid",
         ];
-        let [head, tail] = ends.map(|end| str_at(record, end));
-        if listed.is_empty() && self.tree.find(head).is_some() && self.tree.find(tail).is_some() {
-            self.main
-                .keep_entries(self.tree.entries_of(head).start..self.tree.entries_of(tail).end);
+        let ends = ends.map(|end| tree.entries_of(str_at(record, end)));
+        if let ([Some(head), Some(tail)], true) = (ends, listed.is_empty()) {
+            self.main.keep_entries(head.start..tail.end);
         }
     }
 
@@ -343,101 +345,42 @@ fn read_attachment(record: &Value, draft: &mut ConversationDraft) {
 /// The records of the main conversation, linked by `parentUuid`.
 #[derive(Debug, Default)]
 struct ClaudeTree {
-    index: HashMap<String, usize>,
-    nodes: Vec<Node>,
-}
-
-/// A record of the tree.
-#[derive(Debug)]
-struct Node {
-    /// The place of its parent.
-    parent: Option<usize>,
-    /// Whether it is a text that the person typed.
-    is_prompt: bool,
-    is_reply: bool,
-    entries: Range<usize>,
+    records: RecordTree,
+    /// The places of the texts that the person typed.
+    prompts: Vec<usize>,
+    /// The place of the last such text or reply.
+    last: Option<usize>,
 }
 
 impl ClaudeTree {
-    /// The place of a record.
-    fn find(&self, uuid: &str) -> Option<usize> {
-        self.index.get(uuid).copied()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
-    /// The entries of a record.
-    fn entries_of(&self, uuid: &str) -> Range<usize> {
-        let node = self.find(uuid).and_then(|at| self.nodes.get(at));
-        node.map_or(0..0, |node| node.entries.clone())
-    }
-
-    /// Adds a record, if it has an id.
-    fn add(&mut self, uuid: &str, node: Node) {
-        if !uuid.is_empty() {
-            self.index.insert(uuid.to_owned(), self.nodes.len());
-            self.nodes.push(node);
-        }
-    }
-
     /// The entries on branches that a later prompt replaced: a record with several prompts below it continues with the
     /// one that leads to the last record. Branches made by parallel tool calls are not abandoned.
     fn abandoned(&self) -> HashSet<usize> {
-        let live = self.ancestors_of_last();
+        let live = self.records.way_to(self.last);
         let mut prompts: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (index, node) in self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.is_prompt)
-        {
-            if let Some(parent) = node.parent {
-                prompts.entry(parent).or_default().push(index);
+        for prompt in &self.prompts {
+            if let Some(parent) = self.records.parent(*prompt) {
+                prompts.entry(parent).or_default().push(*prompt);
             }
         }
         let forks = prompts
             .into_values()
             .filter(|children| children.iter().any(|child| live.contains(child)));
-        let left: HashSet<usize> = forks
+        // An unanswered prompt was taken back before it counted; an answered one is history, but not of the
+        // conversation that continued.
+        let mut below: HashSet<usize> = forks
             .flatten()
             .filter(|child| !live.contains(child))
             .collect();
-        if left.is_empty() {
-            HashSet::new()
-        } else {
-            self.entries_below(&left)
-        }
-    }
-
-    fn ancestors_of_last(&self) -> HashSet<usize> {
-        let mut live = HashSet::new();
-        let mut next = self
-            .nodes
-            .iter()
-            .rposition(|node| node.is_reply || node.is_prompt);
-        // A parent is before its child in the table, so this ends.
-        while let Some(index) = next {
-            live.insert(index);
-            next = self.nodes.get(index).and_then(|node| node.parent);
-        }
-        live
-    }
-
-    fn entries_below(&self, roots: &HashSet<usize>) -> HashSet<usize> {
-        let mut below: HashSet<usize> = HashSet::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            if roots.contains(&index) || node.parent.is_some_and(|parent| below.contains(&parent)) {
-                below.insert(index);
+        for place in 0..self.records.len() {
+            if self
+                .records
+                .parent(place)
+                .is_some_and(|parent| below.contains(&parent))
+            {
+                below.insert(place);
             }
         }
-        // An unanswered prompt was taken back before it counted; an answered one is history, but not of the
-        // conversation that continued.
-        below
-            .iter()
-            .filter_map(|index| self.nodes.get(*index))
-            .flat_map(|node| node.entries.clone())
-            .collect()
+        self.records.entries(|place| below.contains(&place))
     }
 }

@@ -16,6 +16,7 @@ mod openhands;
 mod pi;
 mod tables;
 mod trajectories;
+mod tree;
 
 pub(super) use inspect::read_archive;
 pub(super) use openhands::EventView;

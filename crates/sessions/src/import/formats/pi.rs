@@ -1,6 +1,6 @@
 //! pi, Oh My Pi, OpenClaw, Factory's Droid: JSON lines, from version 2 of pi on a tree.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::tables::Row::{Compaction, Hook, Message, Noise, Says};
 use super::tables::Table;
+use super::tree::RecordTree;
 use crate::transcript::Role;
 
 /// The records of pi's family.
@@ -45,7 +46,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(record) = records.next_item() {
         let from = draft.len();
         draft.made.begins_midway |=
-            tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
+            tree.records.len() == 0 && !str_of(&record, "parentId").is_empty();
         PI.read(&record, &mut draft);
         if str_of(&record, "type") == "compaction"
             && let Some(first) = tree.first_kept(&record)
@@ -65,8 +66,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 /// The tree of version 2 and later: the conversation is the way from the last record to the root.
 #[derive(Default)]
 struct PiTree {
-    index: HashMap<String, usize>,
-    nodes: Vec<(Option<usize>, Range<usize>)>,
+    records: RecordTree,
     /// The first entry of each record, the header included, or of the next one that has any.
     starts: Vec<usize>,
 }
@@ -79,47 +79,35 @@ impl PiTree {
             return;
         }
         let parent = str_of(record, "parentId");
-        let known = self.index.get(parent).copied();
+        let known = self.records.find(parent);
         // A parent that is not in the file: the log begins in the middle, or a line was lost. Go on from the line before.
         let parent = if known.is_none() && !parent.is_empty() {
-            self.nodes.len().checked_sub(1)
+            self.records.len().checked_sub(1)
         } else {
             known
         };
-        self.index.insert(id.to_owned(), self.nodes.len());
-        self.nodes.push((parent, entries));
+        self.records.add(id, parent, entries);
     }
 
     /// The first entry that stays in the context after a compaction, if it is known. Version 1 has no ids: it counts the
     /// records from 0.
     fn first_kept(&self, compaction: &Value) -> Option<usize> {
-        let node = self
-            .index
-            .get(str_of(compaction, "firstKeptEntryId"))
-            .and_then(|at| self.nodes.get(*at));
+        let kept = self
+            .records
+            .entries_of(str_of(compaction, "firstKeptEntryId"));
         let record = number_at(compaction, "/firstKeptEntryIndex")
             .and_then(|record| usize::try_from(record).ok());
-        node.map(|(_, entries)| entries.start)
+        kept.map(|entries| entries.start)
             .or_else(|| self.starts.get(record?).copied())
     }
 
     fn abandoned(&self) -> HashSet<usize> {
-        let mut live = HashSet::new();
-        let mut next = self.nodes.len().checked_sub(1);
-        while let Some(index) = next {
-            live.insert(index);
-            next = self.nodes.get(index).and_then(|node| node.0);
-        }
+        let live = self.records.way_to(self.records.len().checked_sub(1));
         // Without links there is no tree.
-        if live.len() <= 1 && self.nodes.iter().all(|node| node.0.is_none()) {
-            return HashSet::new();
-        }
-        let left = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| !live.contains(index));
-        left.flat_map(|(_, node)| node.1.clone()).collect()
+        let is_linked = |place| self.records.parent(place).is_some();
+        let is_tree = live.len() > 1 || (0..self.records.len()).any(is_linked);
+        self.records
+            .entries(|place| is_tree && !live.contains(&place))
     }
 }
 
