@@ -163,19 +163,12 @@ impl<'r, 'e> Tasks<'r, 'e> {
     ) -> Result<Option<Action>, RunError> {
         match action.task.clone() {
             Task::Judge(task) => match self.judges.may_grade(task.cell.judge) {
-                // A batch sends one request of a kind live before the others.
-                Some(true)
-                    if action
-                        .request()
-                        .is_none_or(|request| request.lane == Lane::Batch) =>
-                {
-                    return Ok(Some(action));
-                }
                 Some(true) => {
-                    return Ok(self
-                        .judges
-                        .may_begin(task.cell.judge, &mut action)
-                        .then_some(action));
+                    // A batch sends one request of a kind live before the others.
+                    let asked = action.request();
+                    let begins = asked.is_none_or(|request| request.lane == Lane::Batch)
+                        || self.judges.may_begin(task.cell.judge, &mut action);
+                    return Ok(begins.then_some(action));
                 }
                 None => self.judges.wait(task.cell.judge, action.task),
                 Some(false) => self.skip(action, stats)?,
@@ -184,10 +177,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 self.skip(action, stats)?;
             }
             Task::Selftest(case) => {
-                return Ok(self
-                    .judges
-                    .may_begin(case.judge, &mut action)
-                    .then_some(action));
+                let begins = self.judges.may_begin(case.judge, &mut action);
+                return Ok(begins.then_some(action));
             }
             // Its judge was tested by the run before.
             Task::Side(_) | Task::Compress(_) | Task::Answer(_) => {
@@ -385,25 +376,10 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let message = "this cell was left waiting for what never came: a fault of compeval";
         let hint = "run again; if it stays, please report it";
         for task in self.judges.drain().into_iter().chain(self.shared.drain()) {
-            let place = task.place(self.executor.pipeline);
-            let failure = FailedAction::new(place, task.stage(), None, message);
-            stats.emit(&RunEvent::Failed(&FailedAction {
-                hint: Some(hint.to_owned()),
-                ..failure
-            }))?;
+            self.report_failure(&task, None, message.to_owned(), hint, stats)?;
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
         }
         Ok(())
-    }
-
-    fn fail_cell(
-        &mut self,
-        task: &Task,
-        failure: &FailedAction,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        stats.emit(&RunEvent::Failed(failure))?;
-        self.unresolved_cell(task, stats)
     }
 
     /// A cell has no output, so those that depend on it have none either.
@@ -436,7 +412,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
         ) {
             Ok(outcome) => outcome,
             Err(error) => {
-                return self.fail_cell(task, &self.unreadable(task, resolved.key, &error), stats);
+                let key = Some(resolved.key);
+                self.report_failure(
+                    task,
+                    key,
+                    error.to_string(),
+                    OutputUnavailable::remedy(),
+                    stats,
+                )?;
+                return self.unresolved_cell(task, stats);
             }
         };
         if let TaskOutcome::Searched(_) = outcome {
@@ -474,18 +458,21 @@ impl<'r, 'e> Tasks<'r, 'e> {
         Ok(())
     }
 
-    /// The failure of a cell whose cached output cannot be read.
-    fn unreadable(&self, task: &Task, key: ActionKey, error: &OutputUnavailable) -> FailedAction {
-        self.failure(task, key, error.to_string(), OutputUnavailable::remedy())
-    }
-
-    fn failure(&self, task: &Task, key: ActionKey, message: String, hint: &str) -> FailedAction {
+    /// Reports the failure of a task that no attempt was made for.
+    fn report_failure(
+        &self,
+        task: &Task,
+        key: Option<ActionKey>,
+        message: String,
+        hint: &str,
+        stats: &mut RunStats<'_>,
+    ) -> Result<(), RunError> {
         let place = task.place(self.executor.pipeline);
-        let failure = FailedAction::new(place, task.stage(), Some(key), message);
-        FailedAction {
+        let failure = FailedAction {
             hint: Some(hint.to_owned()),
-            ..failure
-        }
+            ..FailedAction::new(place, task.stage(), key, message)
+        };
+        Ok(stats.emit(&RunEvent::Failed(&failure))?)
     }
 
     /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used

@@ -1,5 +1,5 @@
-//! The batch lane of a run: which requests go into batches, and what a run does while batches are open. `submit`
-//! creates batches at vendors, `collect` polls them and stores their results, and `reading` reads these.
+//! The batch lane of a run: which requests go into batches, and what a run does while batches are open. `collect`
+//! polls open batches and stores their results, and `tracked` reads these.
 //!
 //! The event loop offers each stale action when it would begin (`take`), and calls `advance` when nothing is ready and
 //! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix
@@ -8,14 +8,14 @@
 //! A request that a batch did not get to goes into the next one; one whose reply breaks its contract goes live instead,
 //! because another batch would take another day. Cases of self-tests go live, because cells wait for their verdict.
 //!
-//! Each step is in the journal of the cache before the next is taken, so a process that is killed between any two of them
+//! The requests are uploaded first; the intent is on disk before the call that creates a batch; that it was created is
+//! recorded afterwards. Each step is in the journal of the cache before the next is taken, so a process that is killed between any two of them
 //! leaves a batch that the next one continues with. Batches of earlier processes and of this one are treated alike.
 //!
 //! Limits: a batch has requests to one model; its results are read when it has ended, all at once; and what it may cost
 //! stays reserved until then.
 
 mod collect;
-mod submit;
 mod tracked;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,21 +24,28 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
-use crate::entries::{BatchIntent, ClosedBatch, Journal, OpenBatch};
+use crate::entries::{BatchIntent, BatchLine, ClosedBatch, Journal, OpenBatch};
 use crate::plan::{Action, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
-use crate::scheduler::budget::BudgetReached;
+use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{
     ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
 };
 use base::units::Usd;
 use collect::{LineOutcome, Outcomes};
-use models::{BatchClient, CallFailure, CreateFault, Lane, Limits, ModelRef, ProviderSpec};
-use store::cache::{CacheError, EntryStatus, Lookup, now_ms};
-use submit::{BuiltRequest, MAX_LINES, fitting, upload};
+use models::{
+    BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, Limits, ModelRef,
+    Operation, PreparedBatch, ProviderSpec,
+};
+use store::cache::{BatchNonce, CacheError, EntryStatus, Lookup, now_ms};
 use tracked::{EndedLine, Tracked, poll_wait};
 use tracked::{UnusableReply, read_stored};
+
+/// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
+const MAX_LINES: usize = 10_000;
+/// Bytes of requests in one batch, less than half of what either vendor takes.
+const MAX_BYTES: usize = 80 << 20;
 
 /// What the event loop does next.
 pub(super) enum Step {
@@ -51,6 +58,15 @@ pub(super) enum Step {
 /// Whether an action grades a case of a self-test.
 fn is_case(action: &Action) -> bool {
     action.task.stage() == StageName::Selftest
+}
+
+/// A request that is ready to be submitted, with what is reserved for it.
+struct BuiltRequest {
+    action: Action,
+    attempt: u8,
+    request: HttpRequest,
+    worst: Option<Usd>,
+    reservation: Reservation,
 }
 
 /// The batches of a run, and the actions that wait for them.
@@ -420,6 +436,52 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         groups.into_values().collect()
     }
 
+    /// Uploads the requests of a batch to one model. Returns what is to be recorded before the batch is created.
+    async fn upload(
+        &self,
+        client: &BatchClient,
+        spec: &ProviderSpec,
+        model: &ModelRef,
+        built: &[BuiltRequest],
+    ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
+        let (newest, created) = (client.newest().await?, now_ms());
+        let pipeline = self.executor.pipeline;
+        let asked = built.first().and_then(|first| first.action.request());
+        let (operation, lane) = asked.map_or((Operation::Generate, Lane::Batch), |request| {
+            (request.operation, request.lane)
+        });
+        let lines = built.iter().map(|built| BatchLine {
+            key: built.action.key,
+            attempt: built.attempt,
+            place: self.executor.place(&built.action),
+            inputs: built.action.inputs(pipeline),
+            reserved: built.worst,
+        });
+        let intent = BatchIntent {
+            nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
+            created,
+            account: spec.clone(),
+            fingerprint: client.fingerprint(),
+            operation,
+            price: pipeline.prices.get(model).copied(),
+            ratio: self.executor.prices.lane_ratio(model, lane),
+            model: model.clone(),
+            newest,
+            refresh: Some(self.options.refresh.clone()).filter(|refresh| !refresh.is_empty()),
+            lines: lines.collect(),
+        };
+        let requests = built
+            .iter()
+            .zip(&intent.lines)
+            .map(|(built, line)| BatchRequest {
+                id: intent.name(line),
+                request: built.request.clone(),
+            });
+        let requests: Vec<BatchRequest> = requests.collect();
+        let prepared = client.prepare(&intent.nonce.to_string(), &requests).await?;
+        Ok((intent, prepared))
+    }
+
     /// Creates a batch. If the vendor refuses it, returns the actions and why.
     async fn create(
         &mut self,
@@ -429,16 +491,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         built: Vec<BuiltRequest>,
     ) -> Result<Option<(Vec<Action>, CallFailure)>, CacheError> {
         let store = self.executor.store;
-        let uploaded = upload(
-            self.executor,
-            &self.options.refresh,
-            client,
-            spec,
-            model,
-            &built,
-        )
-        .await;
-        let (mut intent, prepared) = match uploaded {
+        let (mut intent, prepared) = match self.upload(client, spec, model, &built).await {
             Ok(uploaded) => uploaded,
             Err(failure) => return Ok(Some((self.give_back(built), failure))),
         };
@@ -488,6 +541,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 }
 
+/// How many of the first requests fit into one batch: at least one.
+fn fitting(built: &[BuiltRequest]) -> usize {
+    let mut bytes = 0;
+    let fits = built.iter().take(MAX_LINES).take_while(|built| {
+        bytes += built.request.body.len();
+        bytes <= MAX_BYTES
+    });
+    fits.count().max(1)
+}
+
 fn failed_line(action: Action, failure: FailedAction, breakers: &CircuitBreakers) -> EndedLine {
     if let Some(request) = action.request() {
         breakers.record(request, &failure);
@@ -508,10 +571,8 @@ fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
 mod tests {
     use super::*;
     use crate::action::{Digest, InputsDocument, Place, Repetition, Stage};
-    use crate::entries::BatchLine;
     use collect::LineResult;
-    use models::{Dialect, Limits, Operation};
-    use store::cache::BatchNonce;
+    use models::Dialect;
 
     fn line(key: ActionKey) -> BatchLine {
         BatchLine {
