@@ -7,9 +7,10 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::rubric::CriterionId;
 use super::score::CriterionScore;
@@ -323,78 +324,51 @@ fn place_of_fault(text: &str) -> String {
 
 /// Refuses an object in which a key stands twice.
 fn refuse_repeated_keys(object: &str) -> Result<(), ReplyFault> {
-    match serde_json::from_str::<UniqueKeys>(object) {
-        Ok(UniqueKeys(None)) | Err(_) => Ok(()),
-        Ok(UniqueKeys(Some(key))) => {
-            let key = excerpt(&key);
-            Err(fault(format!(
-                "the judge's reply has the key `{key}` twice in one object"
-            )))
-        }
-    }
+    repeated_key(object).map_or(Ok(()), |key| {
+        let key = excerpt(&key);
+        Err(fault(format!(
+            "the judge's reply has the key `{key}` twice in one object"
+        )))
+    })
 }
 
-/// The first key of a JSON value that stands twice in one object, if there is one.
-#[derive(Default)]
-struct UniqueKeys(Option<String>);
+/// The first key of a JSON value that stands twice in one object, if there is one. The value was read before, so it is
+/// not nested without end.
+fn repeated_key(json: &str) -> Option<String> {
+    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) {
+        return items.iter().find_map(|item| repeated_key(item.get()));
+    }
+    let Members(members) = serde_json::from_str(json).ok()?;
+    let mut known = BTreeSet::new();
+    members.into_iter().find_map(|(key, value)| {
+        repeated_key(value.get()).or_else(|| (!known.insert(plain(&key))).then_some(key))
+    })
+}
 
-impl<'de> Deserialize<'de> for UniqueKeys {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<UniqueKeys, D::Error> {
+/// The members of a JSON object, those with the same key too.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<'de>, D::Error> {
         struct Keys;
 
         impl<'de> Visitor<'de> for Keys {
-            type Value = UniqueKeys;
+            type Value = Members<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON value")
+                f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeys, A::Error> {
-                let (mut known, mut repeated) = (BTreeSet::new(), None);
-                while let Some(key) = map.next_key::<String>()? {
-                    let inner = map.next_value::<UniqueKeys>()?.0;
-                    repeated = repeated.or(inner);
-                    if !known.insert(plain(&key)) {
-                        repeated.get_or_insert(key);
-                    }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
                 }
-                Ok(UniqueKeys(repeated))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeys, A::Error> {
-                let mut repeated = None;
-                while let Some(UniqueKeys(inner)) = items.next_element()? {
-                    repeated = repeated.or(inner);
-                }
-                Ok(UniqueKeys(repeated))
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
-            }
-
-            fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
-            }
-
-            fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
-            }
-
-            fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
-            }
-
-            fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
-            }
-
-            fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
-                Ok(UniqueKeys(None))
+                Ok(Members(members))
             }
         }
 
-        deserializer.deserialize_any(Keys)
+        deserializer.deserialize_map(Keys)
     }
 }
 
