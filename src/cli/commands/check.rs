@@ -304,7 +304,7 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         }),
-        (Err(other), None) => Some(format!("{other:?}")),
+        (Err(_), None) => Some("it was not asked".to_owned()),
     };
     let (seconds, usd) = replied.get().unzip();
     Ping {
