@@ -102,7 +102,7 @@ type Files = &'static [(&'static str, &'static str)];
 impl Adapter {
     /// The files with their paths in a project, where all are below `compressors/`.
     pub fn files(self) -> Vec<(String, String)> {
-        let files = self.examples().iter();
+        let files = self.examples().iter().skip(1);
         files
             .map(|(path, text)| (in_project(&format!("examples/{path}")), in_project(text)))
             .collect()
@@ -110,21 +110,15 @@ impl Adapter {
 
     /// The table of the method for `pipeline.toml`. Begins with a blank line.
     pub fn table(self) -> String {
-        in_project(match self {
-            Adapter::Python => include_str!("../../examples/adapters/python/method.toml"),
-            Adapter::Node => include_str!("../../examples/adapters/node/method.toml"),
-            Adapter::Hermes => include_str!("../../examples/adapters/hermes/method.toml"),
-            Adapter::OpenHands => include_str!("../../examples/adapters/openhands/method.toml"),
-            Adapter::LangChain => include_str!("../../examples/adapters/langchain/method.toml"),
-            Adapter::DeepAgents => include_str!("../../examples/adapters/deepagents/method.toml"),
-            Adapter::Pi => include_str!("../../examples/adapters/pi/method.toml"),
-        })
+        in_project(self.examples().first().map_or("", |(_, table)| table))
     }
 
+    /// The table of the method, then the files.
     fn examples(self) -> Files {
         match self {
             Adapter::Python => {
                 examples![
+                    "adapters/python/method.toml",
                     "adapters/compeval_method.py",
                     "adapters/python/README.md",
                     "adapters/python/compress.py"
@@ -132,24 +126,28 @@ impl Adapter {
             }
             Adapter::Node => {
                 examples![
+                    "adapters/node/method.toml",
                     "adapters/compeval_method.mjs",
                     "adapters/node/README.md",
                     "adapters/node/compress.mjs"
                 ]
             }
             Adapter::Hermes => examples![
+                "adapters/hermes/method.toml",
                 "adapters/compeval_method.py",
                 "adapters/hermes/README.md",
                 "adapters/hermes/requirements.txt",
                 "compressors/adapt_class.py",
             ],
             Adapter::OpenHands => examples![
+                "adapters/openhands/method.toml",
                 "adapters/compeval_method.py",
                 "adapters/openhands/README.md",
                 "adapters/openhands/compress.py",
                 "adapters/openhands/requirements.txt",
             ],
             Adapter::LangChain => examples![
+                "adapters/langchain/method.toml",
                 "adapters/compeval_method.py",
                 "adapters/langchain_messages.py",
                 "adapters/langchain/README.md",
@@ -157,6 +155,7 @@ impl Adapter {
                 "adapters/langchain/requirements.txt",
             ],
             Adapter::DeepAgents => examples![
+                "adapters/deepagents/method.toml",
                 "adapters/compeval_method.py",
                 "adapters/langchain_messages.py",
                 "adapters/deepagents/README.md",
@@ -164,6 +163,7 @@ impl Adapter {
                 "adapters/deepagents/requirements.txt",
             ],
             Adapter::Pi => examples![
+                "adapters/pi/method.toml",
                 "adapters/compeval_method.mjs",
                 "adapters/pi/README.md",
                 "adapters/pi/compress.mjs",

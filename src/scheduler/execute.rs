@@ -92,10 +92,10 @@ impl Executor<'_> {
         blame: Blame,
         message: impl Into<String>,
     ) -> FailedAction {
-        let place = action.task.place(self.pipeline);
+        let (place, stage) = (self.place(action), action.task.stage());
         FailedAction {
             blame,
-            ..FailedAction::new(place, action.task.stage(), Some(action.key), message)
+            ..FailedAction::new(place, stage, Some(action.key), message)
         }
     }
 
@@ -207,10 +207,10 @@ impl Executor<'_> {
                 let computed = computed.map_err(|error| self.unreadable_list(action, &error))?;
                 (computed, None)
             }
-            Computation::StandIn(request) => (
-                self.stand_in(action, request).await?.into_bytes(),
-                Some(Dialect::Lexical),
-            ),
+            Computation::StandIn(request) => {
+                let reply = self.stand_in(action, request).await?;
+                (reply.into_bytes(), Some(Dialect::Lexical))
+            }
         };
         let body = Bytes::from(body);
         let mut meta = self.describe(action, began.elapsed());
@@ -229,25 +229,17 @@ impl Executor<'_> {
         )
     }
 
-    /// The program that an action starts.
-    fn command(&self, action: &Action) -> Option<&CommandSpec> {
-        let pipeline = self.pipeline;
-        match &action.task.method(pipeline)?.strategy {
-            Strategy::Command(spec) => Some(spec),
-            _ => None,
-        }
-    }
-
     async fn run_program(
         &self,
         action: &Action,
         stdin: &InputValue,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let missing = "no program is declared here";
-        let spec = self
-            .command(action)
-            .ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
+        let method = action.task.method(self.pipeline);
+        let Some(Strategy::Command(spec)) = method.map(|method| &method.strategy) else {
+            let missing = "no program is declared here";
+            return Err(self.failure(action, Blame::Infrastructure, missing).into());
+        };
         // While this call waited for a worker, the run may have been stopped, or have spent its budget.
         let turn = self.programs.turn(spec).await;
         if breakers.is_cancelled() {
