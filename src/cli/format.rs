@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
+use crate::report::known;
 use base::locale::Locale;
 pub(crate) use base::text::{count, short};
 pub(crate) use base::units::money;
@@ -91,20 +92,19 @@ pub(crate) fn age(seconds: u64) -> String {
 
 /// A share as a percentage; unknown is a dash.
 pub(crate) fn percent(share: Option<f64>) -> String {
-    share.map_or("–".to_owned(), |share| format!("{:.0}%", share * 100.0))
+    known(share, |share| format!("{:.0}%", share * 100.0))
 }
 
 /// A number with `digits` decimals, a dash where it is not known.
 pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
-    let Some(value) = value else {
-        return "–".to_owned();
-    };
-    let text = format!("{value:.digits$}");
-    match text.strip_prefix('-') {
-        // A small value that is shown as zero has no sign.
-        Some(zero) if !zero.contains(|c: char| ('1'..='9').contains(&c)) => zero.to_owned(),
-        _ => text,
-    }
+    known(value, |value| {
+        let text = format!("{value:.digits$}");
+        match text.strip_prefix('-') {
+            // A small value that is shown as zero has no sign.
+            Some(zero) if !zero.contains(|c: char| ('1'..='9').contains(&c)) => zero.to_owned(),
+            _ => text,
+        }
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use super::figures::{brackets, count, score, share_with_interval, signed, usd};
 use super::notes::{confounds, excluded_dimensions, warnings};
 use super::planted;
-use super::styled::UNKNOWN;
+use super::styled::known;
 use super::translation::{Translation, fill, first_of, joined, translation};
 use crate::results::{
     Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest,
@@ -229,10 +229,7 @@ fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String>
         (tr.cost, dollars, usd),
         // Under a second the figure depends more on the machine than on the method.
         (tr.seconds, seconds, |value| {
-            value.map_or_else(
-                || UNKNOWN.to_owned(),
-                |value| format!("{:.1}", value.max(1.0)),
-            )
+            known(value, |value| format!("{:.1}", value.max(1.0)))
         }),
     ];
     let texts = figures
@@ -261,12 +258,8 @@ fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Opt
     if !has_answers || !found.is_any() {
         return None;
     }
-    let sides = [&found.before, &found.after].map(|side| {
-        side.as_ref().map_or_else(
-            || UNKNOWN.to_owned(),
-            |share| share_with_interval(share, tr),
-        )
-    });
+    let sides = [&found.before, &found.after]
+        .map(|side| known(side.as_ref(), |share| share_with_interval(share, tr)));
     let interval = found
         .ci95
         .map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));

@@ -9,7 +9,7 @@ use super::figures::{
 };
 use super::notes::archive_sentence;
 use super::planted;
-use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, known, named_row, plain_cell};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
@@ -148,9 +148,7 @@ fn difference_table<'c>(
 }
 
 fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Vec<TableCell> {
-    let p = judged
-        .p_adjusted
-        .map_or_else(|| UNKNOWN.to_owned(), probability);
+    let p = known(judged.p_adjusted, probability);
     let verdict = format!("{} {}", mark(Some(judged)), tr.verdict(judged));
     // Next to a verdict, readers would take the smallest detectable change for a bound.
     let detectable = judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence);
@@ -285,10 +283,9 @@ fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec<TableCell>
     let interval = open
         .gain_ci95
         .map(|ci| (TextStyle::Dim, brackets(Some(ci))));
-    let gain = open.gain.map_or_else(|| UNKNOWN.to_owned(), signed);
-    let gain = std::iter::once((TextStyle::Plain, gain)).chain(interval);
-    let searches = open.searches;
-    let searches = searches.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:.1}"));
+    let gain = (TextStyle::Plain, known(open.gain, signed));
+    let gain = std::iter::once(gain).chain(interval);
+    let searches = known(open.searches, |number| format!("{number:.1}"));
     let searched = [
         [counts.lost_searched, counts.lost_not_searched],
         [counts.kept_searched, counts.kept_not_searched],

@@ -1,6 +1,6 @@
 //! How figures are written in tables and sentences, and the tables of figures of methods: columns of the one list of figures.
 
-use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, known, named_row, plain_cell};
 use super::translation::{Translation, fill};
 use crate::results::{
     Figure, FigureKind, FigureTableId, Measured, MethodSummary, ScoreEstimate, Share, Summary, Unit,
@@ -90,15 +90,14 @@ fn measured_cell(
 }
 
 fn written(unit: Unit, value: Option<f64>) -> String {
-    let with = |text: fn(f64) -> String| value.map_or_else(|| UNKNOWN.to_owned(), text);
     match unit {
         Unit::Percent => share(value),
         Unit::Points => score(value),
-        Unit::Tenths => with(|value| format!("{value:.1}")),
+        Unit::Tenths => known(value, |value| format!("{value:.1}")),
         Unit::Whole => count(value),
         Unit::Dollars => usd(value),
         // Under a second it depends more on the machine than on the method.
-        Unit::Seconds => with(|value| match value < 1.0 {
+        Unit::Seconds => known(value, |value| match value < 1.0 {
             true => "<1".to_owned(),
             false => format!("{value:.1}"),
         }),
@@ -118,34 +117,22 @@ fn interval(unit: Unit, ci95: Interval) -> String {
 pub(super) use crate::results::{probability, signed};
 
 pub(super) fn score(value: Option<f64>) -> String {
-    value.map_or_else(
-        || UNKNOWN.to_owned(),
-        |value| format!("{value:.2}").replace('-', "−"),
-    )
+    known(value, |value| format!("{value:.2}").replace('-', "−"))
 }
 
 pub(super) fn share(value: Option<f64>) -> String {
-    value.map_or_else(
-        || UNKNOWN.to_owned(),
-        |value| format!("{:.1}%", 100.0 * value),
-    )
+    known(value, |value| format!("{:.1}%", 100.0 * value))
 }
 
 /// A count with thousands separators.
 pub(super) fn count(value: Option<f64>) -> String {
-    value.map_or_else(
-        || UNKNOWN.to_owned(),
-        |value| grouped(value.round().max(0.0) as u64),
-    )
+    known(value, |value| grouped(value.round().max(0.0) as u64))
 }
 
 /// `1,204–2,310`: the interval of a count.
 pub(super) fn count_range(interval: Interval) -> String {
-    format!(
-        "{}–{}",
-        count(Some(interval.low())),
-        count(Some(interval.high()))
-    )
+    let [low, high] = [interval.low(), interval.high()].map(|end| count(Some(end)));
+    format!("{low}–{high}")
 }
 
 pub(super) fn usd(value: Option<f64>) -> String {
@@ -168,40 +155,24 @@ pub(super) fn level(found: &ScoreEstimate) -> String {
 
 /// `[+0.32, +0.63]`.
 pub(super) fn brackets(interval: Option<Interval>) -> String {
-    interval.map_or_else(
-        || UNKNOWN.to_owned(),
-        |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())),
-    )
+    known(interval, |ci| {
+        format!("[{}, {}]", signed(ci.low()), signed(ci.high()))
+    })
 }
 
 /// `0–35%`: the interval of a share.
 pub(super) fn percent_range(interval: Interval) -> String {
-    format!(
-        "{:.0}–{:.0}%",
-        100.0 * interval.low(),
-        100.0 * interval.high()
-    )
-}
-
-/// `[0%, 35%] of 18`: the interval and the denominator of a share; `of 18` without an interval.
-fn share_detail(share: &Share, tr: &Translation) -> String {
-    let interval = share
-        .ci95
-        .map(|ci| format!("[{:.0}%, {:.0}%] ", 100.0 * ci.low(), 100.0 * ci.high()));
-    format!(
-        "{}{}",
-        interval.unwrap_or_default(),
-        fill(tr.of_n, &[&grouped(share.of)])
-    )
+    let [low, high] = [interval.low(), interval.high()].map(|end| 100.0 * end);
+    format!("{low:.0}–{high:.0}%")
 }
 
 /// `11.1% [0%, 35%] of 18`; a dash if there is nothing to count.
 pub(super) fn share_with_interval(found: &Share, tr: &Translation) -> String {
-    if found.of == 0 {
-        UNKNOWN.to_owned()
-    } else {
-        format!("{} {}", share(found.share), share_detail(found, tr))
-    }
+    let ends = |ci: Interval| format!(" [{:.0}%, {:.0}%]", 100.0 * ci.low(), 100.0 * ci.high());
+    known((found.of > 0).then_some(found.ci95), |ci95| {
+        let (part, interval) = (share(found.share), ci95.map(ends).unwrap_or_default());
+        format!("{part}{interval} {}", fill(tr.of_n, &[&grouped(found.of)]))
+    })
 }
 
 /// `▲` for an improvement, `▼` for a regression.

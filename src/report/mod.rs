@@ -29,7 +29,7 @@ pub use markdown::markdown;
 pub use observed::{economics, not_counted, observed, observed_page};
 pub use screen::screen;
 pub use styled::{
-    COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, fitted, wrap_lines,
+    COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, fitted, known, wrap_lines,
 };
 pub use translation::{Translation, translation};
 

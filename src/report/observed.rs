@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use super::document::{Block, Section};
 use super::figures::{share, short_time, usd};
 use super::html::document;
-use super::styled::{TextTable, UNKNOWN};
+use super::styled::{TextTable, known};
 use base::locale::Locale;
 use base::say;
 use base::text::{grouped, short};
@@ -270,7 +270,7 @@ pub fn observed_page(
 }
 
 fn number<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+    known(value, |value| value.to_string())
 }
 
 /// The columns of the table of compactions.
@@ -483,11 +483,10 @@ fn rewrites(economics: &Economics, locale: Locale) -> Option<Section> {
         locale.pick("cost", "费用"),
     ];
     let rows = worst.map(|one| {
-        let time = one.time.as_deref().map(short_time);
         vec![
             one.session.clone(),
             one.at.to_string(),
-            time.unwrap_or_else(|| UNKNOWN.to_owned()),
+            known(one.time.as_deref(), short_time),
             grouped(one.tokens),
             usd(Some(one.usd)),
         ]

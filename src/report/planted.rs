@@ -2,7 +2,7 @@
 
 use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
-use super::styled::{TextTable, UNKNOWN, named_row, plain_cell};
+use super::styled::{TextTable, known, named_row, plain_cell};
 use super::translation::{Translation, joined};
 use crate::planted::{Kind, State};
 use crate::results::{
@@ -81,7 +81,7 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
         found.states.iter().map(move |(truth, said)| {
             let counts = State::ALL.map(|state| {
                 let count = said.get(state.name());
-                plain_cell(count.map_or_else(|| UNKNOWN.to_owned(), u64::to_string))
+                plain_cell(known(count, u64::to_string))
             });
             named_row(format!("{name} · {}", kind_or_state(truth, tr)), counts)
         })
@@ -125,22 +125,14 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
         return rules_line(summary, tr);
     };
     let beside = |share: Option<&Share>| {
-        let control = share.map(|share| of(share, tr));
-        control.map_or_else(
-            || {
-                tr.pick(
-                    " (no whole transcript to compare with)",
-                    "（没有完整会话作对照）",
-                )
-                .to_owned()
-            },
-            |control| {
-                tr.pick(
-                    format!(" (whole transcript: {control})"),
-                    format!("（完整会话：{control}）"),
-                )
-            },
-        )
+        let none = " (no whole transcript to compare with)";
+        match share.map(|share| of(share, tr)) {
+            None => tr.pick(none, "（没有完整会话作对照）").to_owned(),
+            Some(control) => tr.pick(
+                format!(" (whole transcript: {control})"),
+                format!("（完整会话：{control}）"),
+            ),
+        }
     };
     let closed = |kind: &&Kind| !matches!(kind, Kind::Open | Kind::Running | Kind::Replaced);
     let kinds = Kind::ALL.iter().filter(closed);
@@ -241,19 +233,14 @@ pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String>
 }
 
 fn smallest(test: &PlantedTest, tr: &Translation) -> String {
-    test.smallest_found.map_or_else(
-        || {
-            tr.pick(" (under three sessions)", "（不足三个会话）")
-                .to_owned()
-        },
-        |rise| {
-            let rise = 100.0 * rise;
-            tr.pick(
-                format!(" (80% of such runs find a rise of {rise:.0} points)"),
-                format!("（此类运行有 80% 能发现上升 {rise:.0} 个百分点）"),
-            )
-        },
-    )
+    let few = tr.pick(" (under three sessions)", "（不足三个会话）");
+    let rise = test.smallest_found.map(|rise| 100.0 * rise);
+    rise.map_or(few.to_owned(), |rise| {
+        tr.pick(
+            format!(" (80% of such runs find a rise of {rise:.0} points)"),
+            format!("（此类运行有 80% 能发现上升 {rise:.0} 个百分点）"),
+        )
+    })
 }
 
 fn of(share: &Share, tr: &Translation) -> String {

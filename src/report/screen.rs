@@ -218,15 +218,10 @@ fn figure_cell(
             .map(|kept| share(Some(kept))),
         _ => None,
     };
-    changed.map_or_else(
-        || {
-            figures::cell(figure, method, tr)
-                .into_iter()
-                .take(1)
-                .collect()
-        },
-        plain_cell,
-    )
+    match changed {
+        Some(changed) => plain_cell(changed),
+        None => (figures::cell(figure, method, tr).into_iter().take(1)).collect(),
+    }
 }
 
 /// Whether the one table of a comparison has a row for a method: if it changed, or if only one side has it. Where methods
@@ -234,20 +229,15 @@ fn figure_cell(
 fn has_row(comparison: &Comparison, name: &str) -> bool {
     match comparison.methods.get(name) {
         Some(compared) => compared.is_changed(),
-        None => comparison
-            .unmatched
-            .iter()
-            .any(|unmatched| unmatched == name),
+        None => comparison.unmatched.iter().any(|only| only == name),
     }
 }
 
 /// What became of the questions to look at first.
 fn questions(summary: &Summary, shown: usize, tr: &Translation) -> Block {
     let questions = first_questions(summary);
-    let title = questions
-        .first()
-        .map(|first| question_title(first, tr))
-        .unwrap_or_default();
+    let title = questions.first();
+    let title = title.map_or("", |first| question_title(first, tr));
     let named = questions.iter().take(SHOWN_QUESTIONS);
     if shown >= SHOWN_QUESTIONS {
         let lines = named.map(|question| question_line(question, tr));
@@ -296,10 +286,8 @@ fn question_title(first: &QuestionChange, tr: &Translation) -> &'static str {
 
 /// The texts that were edited, each once, up to this many lines.
 fn edits(comparison: &Comparison, shown: usize) -> Option<Block> {
-    let edited = comparison
-        .methods
-        .values()
-        .filter(|compared| compared.is_changed());
+    let methods = comparison.methods.values();
+    let edited = methods.filter(|compared| compared.is_changed());
     let mut texts: Vec<&TextEdit> = Vec::new();
     for text in edited.flat_map(|compared| &compared.edited_texts) {
         if !texts.contains(&text) {

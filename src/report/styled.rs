@@ -8,6 +8,11 @@ use stats::Verdict;
 /// What tables and sentences show for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
+/// A value as text; a dash where it is not known.
+pub fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), text)
+}
+
 /// Whether the text of a table cell is known and not empty.
 pub(super) fn is_figure(text: &str) -> bool {
     !matches!(text, "" | UNKNOWN)

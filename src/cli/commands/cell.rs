@@ -129,11 +129,9 @@ pub(crate) fn find_cell(
     }
     let mut rows = rows.into_iter();
     let row = rows.next();
-    let failure = failure_at(&manifest, args)
-        .filter(|_| row.is_none())
-        .cloned();
+    let failure = failure_at(&manifest, args).filter(|_| row.is_none());
     Ok(Some(FoundCell {
-        failure,
+        failure: failure.cloned(),
         manifest,
         row,
         others: rows.collect(),
@@ -170,12 +168,7 @@ pub(crate) fn note_partial(
 ) {
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
-        let cells: u64 = manifest
-            .design
-            .methods
-            .iter()
-            .map(|method| manifest.design.cells_of(method))
-            .sum();
+        let cells = manifest.design.cells();
         // The label alone would select the whole project, which may cost much more than what is missing.
         format!(
             "`{label}` has {} of {cells} judged cells; a run of the same selection under this label continues it",

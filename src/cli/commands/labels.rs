@@ -13,7 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::report::short_time;
+use crate::report::{known, short_time};
 use crate::results::{
     Design, FolderError, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, lock_results,
     names, open_results, remove_results,
@@ -191,11 +191,7 @@ impl ListedLabel {
             complete: manifest.outcome == Outcome::Complete,
             outcome: manifest.outcome,
             cells: folder.row_count().ok(),
-            expected: design
-                .methods
-                .iter()
-                .map(|method| design.cells_of(method))
-                .sum(),
+            expected: design.cells(),
             methods: scores_in(folder),
             protected: folder.is_protected(),
             incomplete_run: incomplete_beside(folder)
@@ -221,9 +217,7 @@ impl ListedLabel {
 
     fn cells(&self, methods: &IndexSet<&str>) -> Vec<String> {
         let mark = if self.measured_otherwise { "≠ " } else { "" };
-        let judged = self
-            .cells
-            .map_or_else(|| "–".to_owned(), |cells| cells.to_string());
+        let judged = known(self.cells, |cells| cells.to_string());
         let mut notes = Vec::new();
         notes.extend(self.in_place_of_cells.map(str::to_owned));
         if self.protected {
@@ -255,16 +249,14 @@ impl ListedLabel {
 
 /// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
 fn score(method: Option<&Value>) -> String {
-    let overall = method.map(|method| &method["overall"]);
-    let Some(value) = overall.and_then(|overall| overall["median"].as_f64()) else {
-        return "–".to_owned();
-    };
-    let end = |at: usize| overall.and_then(|overall| overall["ci95"][at].as_f64());
-    let interval = end(0).zip(end(1));
-    let interval = interval.map_or(String::new(), |(low, high)| {
-        format!(" [{low:.2}, {high:.2}]")
-    });
-    format!("{value:.2}{interval}")
+    let overall = method.map_or(&Value::Null, |method| &method["overall"]);
+    let [low, high] = [0, 1].map(|at| overall["ci95"][at].as_f64());
+    let interval = low.zip(high);
+    let interval = interval.map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
+    let interval = interval.unwrap_or_default();
+    known(overall["median"].as_f64(), |value| {
+        format!("{value:.2}{interval}")
+    })
 }
 
 /// A digest of what scores depend on besides the methods.

@@ -15,6 +15,7 @@ use crate::entries::EntryLookup;
 use crate::evaluation::{compress_cell, recorded_context};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{LoadedFixture, MatrixSelection, OpenRequest, Pipeline};
+use crate::report::known;
 use crate::results::{Manifest, Row};
 use base::locale::Locale;
 use base::say;
@@ -179,7 +180,7 @@ impl Page<'_> {
             row.run,
             row.probe
         );
-        let score = row.overall.map_or("–".to_owned(), |score| {
+        let score = known(row.overall, |score| {
             say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）")
         });
         let (manifest, kind) = (&self.found.manifest, probe_type(locale, row.kind));
@@ -410,9 +411,7 @@ impl Page<'_> {
         let (row, locale) = (self.row, self.console.locale);
         if !self.found.others.is_empty() {
             let others = self.found.others.iter().map(|other| {
-                let score = other
-                    .overall
-                    .map_or("–".to_owned(), |score| format!("{score:.2}"));
+                let score = known(other.overall, |score| format!("{score:.2}"));
                 let answerer = (other.answerer != self.row.answerer).then_some(&other.answerer);
                 let judge = (other.judge != self.row.judge).then_some(&other.judge);
                 let by = answerer.into_iter().chain(judge);

@@ -279,8 +279,15 @@ impl Design {
         self.runs.compress == 1 && all.any(|asked| !asked.lexical)
     }
 
-    /// How many cells of the judge stage a method should have, including those of answers with a search.
-    pub fn cells_of(&self, method: &MethodInfo) -> u64 {
+    /// How many cells of the judge stage there should be, including those of answers with a search.
+    pub fn cells(&self) -> u64 {
+        self.methods
+            .iter()
+            .map(|method| self.cells_of(method))
+            .sum()
+    }
+
+    fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self
             .fixtures
             .iter()

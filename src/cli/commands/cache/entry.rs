@@ -16,6 +16,7 @@ use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
 use crate::pipeline::list;
+use crate::report::known;
 use base::units::{Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -44,21 +45,12 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
 
 /// Who made an output: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &EntryMeta) -> String {
-    if let Some(name) = &meta.summary.models.requested {
-        return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
-    }
-    if let Some(rule) = meta
-        .inputs
-        .input("rule")
-        .and_then(|part| part.text.as_ref())
-    {
-        return format!("rule {rule}");
-    }
-    let is_program = meta.inputs.input("command").is_some();
-    if is_program {
-        "program".to_owned()
-    } else {
-        "–".to_owned()
+    let rule = meta.inputs.input("rule");
+    let rule = rule.and_then(|part| part.text.as_ref());
+    match (&meta.summary.models.requested, rule) {
+        (Some(name), _) => name.strip_prefix("lexical/").unwrap_or(name).to_owned(),
+        (None, Some(rule)) => format!("rule {rule}"),
+        (None, None) => known(meta.inputs.input("command"), |_| "program".to_owned()),
     }
 }
 
@@ -77,10 +69,7 @@ pub(crate) fn time_of(ms: u64) -> String {
     let time = i64::try_from(ms)
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(
-        || "–".to_owned(),
-        |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    )
+    known(time, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 pub(crate) fn date_of(day: Day) -> String {
