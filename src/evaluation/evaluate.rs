@@ -424,14 +424,14 @@ fn begin_refresh(pipeline: &Pipeline, request: &Request, listening: &Listening<'
 
 /// What was pulled and put, in a line; `None` if nothing was.
 fn transfers(exchanged: &Exchanged) -> Option<String> {
-    let done: Vec<String> = [
+    let counts = [
         (exchanged.pulled, "pulled"),
         (exchanged.pushed, "put there"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, verb)| format!("{count} {verb}"))
-    .collect();
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let done: Vec<String> = counts
+        .map(|(count, verb)| format!("{count} {verb}"))
+        .collect();
     (!done.is_empty()).then(|| format!("Remote {}: {}.", exchanged.url, done.join(", ")))
 }
 
@@ -594,27 +594,15 @@ struct DearestReply {
 fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
     let models =
         stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
-    let replies = models.filter_map(
-        |ModelUse {
-             reference,
-             provider,
-             settings,
-             ..
-         }| {
-            let tokens = longest_reply(
-                provider.dialect,
-                &reference.model,
-                settings.max_output_tokens,
-            );
-            let usd = prices.worst_case(reference, Tokens(0), tokens)?;
-            let is_limited = settings.max_output_tokens.is_some();
-            Some(DearestReply {
-                model: reference.clone(),
-                tokens,
-                usd,
-                is_limited,
-            })
-        },
-    );
+    let replies = models.filter_map(|model| {
+        let (reference, most) = (&model.reference, model.settings.max_output_tokens);
+        let tokens = longest_reply(model.provider.dialect, &reference.model, most);
+        Some(DearestReply {
+            model: reference.clone(),
+            tokens,
+            usd: prices.worst_case(reference, Tokens(0), tokens)?,
+            is_limited: most.is_some(),
+        })
+    });
     replies.max_by(|a, b| a.usd.0.total_cmp(&b.usd.0))
 }

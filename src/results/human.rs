@@ -239,11 +239,8 @@ pub fn blind_sheet<E>(
     let mut seen: BTreeSet<Digest> = BTreeSet::new();
     for row in rows {
         let row = row?;
-        let is_candidate = design
-            .method(&row.method)
-            .is_some_and(|info| !info.is_anchor())
-            && row.open_book.is_none();
-        if is_candidate && seen.insert(row.keys.answer.0) {
+        let is_candidate = (design.method(&row.method)).is_some_and(|info| !info.is_anchor());
+        if is_candidate && row.open_book.is_none() && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
             // Only those with the lowest ids are needed: a matrix may have more answers than fit into memory.
             if answers.len() > ANSWERS {
@@ -361,39 +358,24 @@ impl GradedSheet {
         if read.score.is_empty() {
             return Ok(None);
         }
-        let dimension = Dimension::ALL
-            .into_iter()
-            .find(|dimension| dimension.name() == read.dimension)
-            .ok_or_else(|| {
-                self.problem_at(line, format!("there is no dimension `{}`", read.dimension))
-                    .help(suggestion(
-                        read.dimension,
-                        &Dimension::ALL.map(Dimension::name),
-                    ))
-            })?;
-        let (low, high) = SCALE;
-        let score = read
-            .score
-            .parse()
-            .ok()
-            .filter(|score| (low..=high).contains(score))
-            .ok_or_else(|| {
-                self.problem_at(
-                    line,
-                    format!(
-                        "the score is `{}`: expected a number from {low} to {high}",
-                        read.score
-                    ),
-                )
-            })?;
+        let mut known = Dimension::ALL.into_iter();
+        let Some(dimension) = known.find(|known| known.name() == read.dimension) else {
+            let message = format!("there is no dimension `{}`", read.dimension);
+            let nearest = suggestion(read.dimension, &Dimension::ALL.map(Dimension::name));
+            return Err(self.problem_at(line, message).help(nearest));
+        };
+        let (found, (low, high)) = (read.score, SCALE);
+        let score = found.parse().ok();
+        let Some(score) = score.filter(|score| (low..=high).contains(score)) else {
+            let message = format!("the score is `{found}`: expected a number from {low} to {high}");
+            return Err(self.problem_at(line, message));
+        };
+        let rater = read.rater.filter(|rater| !rater.is_empty());
         Ok(Some(SheetGrade {
             line,
             id: read.id.to_owned(),
             dimension,
-            rater: read
-                .rater
-                .filter(|rater| !rater.is_empty())
-                .map(str::to_owned),
+            rater: rater.map(str::to_owned),
             score,
         }))
     }

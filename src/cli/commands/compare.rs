@@ -65,27 +65,14 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.html {
         let file = given(common, file);
-        write_private(
-            &file,
-            comparison_page(
-                &pipeline,
-                (&folder, &judged),
-                &compared,
-                &summary,
-                cache.as_ref(),
-            )?,
-        )?;
-        console.note(&say!(
-            console.locale,
-            "wrote {}",
-            "已写入 {}",
-            file.display()
-        ));
+        let sides = (&folder, &judged);
+        let page = comparison_page(&pipeline, sides, &compared, &summary, cache.as_ref())?;
+        write_private(&file, page)?;
+        let file = file.display();
+        console.note(&say!(console.locale, "wrote {file}", "已写入 {file}"));
     }
-    console.json(&with_fields(
-        comparison,
-        json!({ "headline": summary.headline }),
-    ));
+    let fields = json!({ "headline": summary.headline });
+    console.json(&with_fields(comparison, fields));
     print_results(&summary, &judged.manifest, args.all, console);
     Ok(Exit::Done)
 }

@@ -233,17 +233,12 @@ fn read_all(files: &[Log], given: Option<Format>, console: &Console) -> ReadSess
     });
     bar.finish_and_clear();
     let mut found = ReadSessions::default();
-    for findings in read {
-        match findings {
-            Ok(None) => found.others += 1,
-            Err(problem) => found.problems.push(problem),
-            Ok(Some(read)) => {
-                found.problems.extend(read.problems);
-                found.sessions.extend(read.sessions);
-                found.steps.extend(read.steps);
-                found.guarded.extend(read.guarded);
-            }
-        }
+    for read in read {
+        found.others += read.others;
+        found.problems.extend(read.problems);
+        found.sessions.extend(read.sessions);
+        found.steps.extend(read.steps);
+        found.guarded.extend(read.guarded);
     }
     found
 }
@@ -300,9 +295,8 @@ fn guarded(conversation: &Conversation) -> Vec<Report> {
 
 /// How many of the recorded compactions the guard would have rejected, and why.
 fn rejections(reports: &[Report], locale: Locale) -> Option<String> {
-    let rejected = reports
-        .iter()
-        .filter(|report| report.verdict == Verdict::Reject);
+    let rejected = reports.iter();
+    let rejected = rejected.filter(|report| report.verdict == Verdict::Reject);
     let findings = rejected.clone().flat_map(|report| &report.findings);
     let grave = findings.filter(|finding| finding.severity == Verdict::Reject);
     let kinds: BTreeSet<String> = grave
@@ -327,16 +321,22 @@ fn rejections(reports: &[Report], locale: Locale) -> Option<String> {
     })
 }
 
-/// Reads a log; `None` if it has none of the formats.
-fn read_findings(log: &Log, given: Option<Format>) -> Result<Option<ReadSessions>, String> {
+/// Reads a log.
+fn read_findings(log: &Log, given: Option<Format>) -> ReadSessions {
     let read = match log {
         Log::File(file) => read_session(file, given),
         Log::Events { .. } => sessions::import::read(log, None).map(Some),
     };
     match read {
-        Ok(None) => Ok(None),
-        Err(error) => Err(chain(&error)),
-        Ok(Some(found)) => Ok(Some(findings(log.path(), found))),
+        Ok(None) => ReadSessions {
+            others: 1,
+            ..ReadSessions::default()
+        },
+        Err(error) => ReadSessions {
+            problems: vec![chain(&error)],
+            ..ReadSessions::default()
+        },
+        Ok(Some(found)) => findings(log.path(), found),
     }
 }
 

@@ -108,14 +108,14 @@ fn item(
             let _ = writeln!(text, "  {}: {}", message.role.name(), said.trim());
         }
     }
-    let around = context.map_or_else(
-        || {
-            locale
-                .pick("(the context is not available)", "（上下文不在手边）")
-                .to_owned()
-        },
-        |context| excerpt(context, &row.object, locale),
-    );
+    let around = match context {
+        None => say!(
+            locale,
+            "(the context is not available)",
+            "（上下文不在手边）"
+        ),
+        Some(context) => excerpt(context, &row.object, locale),
+    };
     let _ = writeln!(text, "  {} {around}", locale.pick("context:", "上下文："));
     let done = match row.done {
         Some(true) => "do",

@@ -21,13 +21,14 @@ use crate::action::{ActionKey, CellCoordinate, Digest, DigestBuilder, Place, Sta
 use crate::compress::ContextRef;
 use crate::pipeline::{CompressCell, Matrix, PLANTED_NEXT, Pipeline};
 use crate::plan::{
-    AnswerTask, CostEstimate, FailedAction, JudgeTask, OutputUnavailable, PARSER_VERSION, Resolved,
+    AnswerTask, FailedAction, JudgeTask, OutputUnavailable, PARSER_VERSION, Resolved,
     ResolvedContext, prompt_of,
 };
 use crate::planted;
 use crate::results::{LinesFile, PlantedRow, ROWS, ResultsFolder, names};
 use crate::scheduler::{Executor, Listener, RunEvent};
 use base::files::FileError;
+use base::text::count;
 use base::units::{Usd, money};
 use store::cache::{Lookup, Store};
 
@@ -125,10 +126,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 let warnings = self.builder.outputs.warnings(context);
                 self.warn(context.key, warnings.unwrap_or_default());
             }
-            Err(error) => {
-                let place = context.cell.place(self.builder.pipeline);
-                self.fail(place, StageName::Compress, context.key, &error);
-            }
+            Err(error) => self.fail_context(context, &error),
         }
     }
 
@@ -228,8 +226,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(Some(line))
             }
             Err(error) => {
-                let place = context.cell.place(self.builder.pipeline);
-                self.fail(place, StageName::Compress, context.key, &error);
+                self.fail_context(context, &error);
                 Ok(None)
             }
         }
@@ -253,6 +250,11 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 Ok(None)
             }
         }
+    }
+
+    fn fail_context(&self, context: &ResolvedContext, error: &OutputUnavailable) {
+        let place = context.cell.place(self.builder.pipeline);
+        self.fail(place, StageName::Compress, context.key, error);
     }
 
     fn fail(
@@ -283,15 +285,14 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     /// Passes an event to the listener of the evaluation.
     fn pass(&self, event: &RunEvent<'_>) {
         self.listening.step(event);
-        if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event) {
-            let CostEstimate { requests, usd, .. } = estimate;
-            if *requests > 0 {
-                let (plural, usd) = (if *requests == 1 { "" } else { "s" }, money(*usd));
-                let text = format!(
-                    "{url} lacks some outputs: this run sends about {requests} request{plural}, for about {usd}."
-                );
-                self.listening.note("", &text);
-            }
+        if let (Some(url), RunEvent::Estimated(estimate)) = (&self.remote, event)
+            && estimate.requests > 0
+        {
+            let (requests, usd) = (count(estimate.requests, "request"), money(estimate.usd));
+            let text = format!(
+                "{url} lacks some outputs: this run sends about {requests}, for about {usd}."
+            );
+            self.listening.note("", &text);
         }
     }
 
@@ -324,12 +325,9 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         key.field("reader", reader.to_le_bytes())
             .field("rubric", pipeline.rubric.digest().0);
         key.field("tail", [pipeline.settings.tail as u8]);
-        for digest in [
-            loaded.digests.transcript,
-            loaded.digests.points,
-            loaded.digests.bank,
-            loaded.recorded,
-        ] {
+        let digests = &loaded.digests;
+        let [transcript, points, bank] = [digests.transcript, digests.points, digests.bank];
+        for digest in [transcript, points, bank, loaded.recorded] {
             key.field("fixture", digest.0);
         }
         key.field("fixture", place.fixture.as_bytes())
@@ -340,12 +338,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             .field("prompt", prompt.map_or([0; 32], |prompt| prompt.0));
         key.field("raw", made.raw.0)
             .field("latency", made.summary.latency_ms.to_le_bytes());
-        add_output(
-            &mut key,
-            context.key,
-            Some(context.reference.digest()),
-            context.cost,
-        );
+        let out = Some(context.reference.digest());
+        add_output(&mut key, context.key, out, context.cost);
         for (task, resolved) in cells.values() {
             self.add_cell(&mut key, task, resolved)?;
         }
@@ -382,12 +376,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 .input;
             key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
         }
-        add_output(
-            key,
-            task.answer.key,
-            Some(task.answer.out),
-            task.answer.cost,
-        );
+        let answer = &task.answer;
+        add_output(key, answer.key, Some(answer.out), answer.cost);
         add_output(key, resolved.key, Some(resolved.out), resolved.cost);
         Some(())
     }

@@ -4,7 +4,6 @@ use super::changes::{LostConstraint, ProbeFact};
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
 use crate::results::aggregates::planted::{PlantedComparison, PlantedTest};
-use crate::results::result_set::ProbePlace;
 use crate::results::result_set::selection::OVERALL;
 use base::say;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
@@ -171,11 +170,7 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
 /// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
     let (ProbeFact { at, fact }, count, chains) = (&lost.fact, lost.lost, lost.chains);
-    let ProbePlace {
-        fixture,
-        point,
-        probe,
-    } = at;
+    let (fixture, point, probe) = (&at.fixture, at.point, &at.probe);
     let locale = comparison.locale;
     let judge = if lost.is_confirmed {
         locale.pick("no judge finds it in an answer", "没有评审在回答中找到它")
@@ -200,22 +195,18 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
 fn describe_planted(what: &str, test: &PlantedTest, comparison: &Comparison) -> String {
     let (locale, baseline) = (comparison.locale, &comparison.baseline);
     let p = test.p_adjusted.map(probability).unwrap_or_default();
+    let of_kind = say!(
+        locale,
+        "wrong answers about planted items of the kind `{what}`",
+        "`{what}` 类植入项出错"
+    );
     let name = match what {
-        "resurrected" => say!(
-            locale,
-            "closed tasks that came back",
-            "已了结却又被重做的任务"
-        ),
-        "forgotten" => say!(
-            locale,
+        "resurrected" => locale.pick("closed tasks that came back", "已了结却又被重做的任务"),
+        "forgotten" => locale.pick(
             "open tasks and jobs forgotten",
-            "被遗忘的未办任务与在跑作业"
+            "被遗忘的未办任务与在跑作业",
         ),
-        kind => say!(
-            locale,
-            "wrong answers about planted items of the kind `{kind}`",
-            "`{kind}` 类植入项出错"
-        ),
+        _ => &of_kind,
     };
     say!(
         locale,
@@ -244,30 +235,23 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
         .p_adjusted
         .map(|p| format!(", p {}", probability(p)))
         .unwrap_or_default();
+    let (locale, clusters) = (comparison.locale, judged.clusters);
     let fixtures = match judged.unchanged {
-        0 => say!(
-            comparison.locale,
-            "{} fixtures",
-            "{} 个样本",
-            judged.clusters
-        ),
+        0 => say!(locale, "{clusters} fixtures", "{clusters} 个样本"),
         unchanged => {
-            let all = judged.clusters + unchanged;
+            let (all, over_all) = (clusters + unchanged, signed(judged.difference_all));
             say!(
-                comparison.locale,
-                "{} of {all} fixtures that changed (over all {})",
-                "{all} 个样本中有变化的 {} 个（全部 {}）",
-                judged.clusters,
-                signed(judged.difference_all)
+                locale,
+                "{clusters} of {all} fixtures that changed (over all {over_all})",
+                "{all} 个样本中有变化的 {clusters} 个（全部 {over_all}）"
             )
         }
     };
+    let (difference, baseline) = (signed(judged.difference), &comparison.baseline);
     say!(
-        comparison.locale,
-        "{}{interval} on {fixtures}{p}, against {}",
-        "{}{interval}，{fixtures}{p}，对比 {}",
-        signed(judged.difference),
-        comparison.baseline
+        locale,
+        "{difference}{interval} on {fixtures}{p}, against {baseline}",
+        "{difference}{interval}，{fixtures}{p}，对比 {baseline}"
     )
 }
 

@@ -133,17 +133,10 @@ impl<'s> ChainPairs<'s> {
                 Some(_) => !base.failed.contains_key(run),
                 None => !fails_always,
             });
-            chains.extend(new.map(|(run, failure)| {
-                FailedChain {
-                    fixture: (*fixture).to_owned(),
-                    run: *run,
-                    message: failure
-                        .message
-                        .lines()
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned(),
-                }
+            chains.extend(new.map(|(run, failure)| FailedChain {
+                fixture: (*fixture).to_owned(),
+                run: *run,
+                message: failure.message.lines().next().unwrap_or("").to_owned(),
             }));
         }
         chains
@@ -181,29 +174,18 @@ fn chains<'s>(own: &VariantRef<'s>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut fixtures: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
     for grade in own.grades() {
         if let Some(fixture) = own.fixture_of(grade.at.probe) {
-            fixtures
-                .entry(fixture)
-                .or_default()
-                .observed
-                .insert(chain_of(own.method, grade.at.run));
+            let observed = &mut fixtures.entry(fixture).or_default().observed;
+            observed.insert(chain_of(own.method, grade.at.run));
         }
     }
     if own.answerer.is_none() {
         for context in contexts(own.set, &own.method.name) {
-            fixtures
-                .entry(&context.fixture)
-                .or_default()
-                .observed
-                .insert(chain_of(own.method, context.run));
+            let observed = &mut fixtures.entry(&context.fixture).or_default().observed;
+            observed.insert(chain_of(own.method, context.run));
         }
     }
-    for failure in own
-        .set
-        .manifest
-        .failures
-        .iter()
-        .filter(|failure| failure.blame == Blame::Method)
-    {
+    let failures = own.set.manifest.failures.iter();
+    for failure in failures.filter(|failure| failure.blame == Blame::Method) {
         let Some(at) = failure.place.recorded_cell() else {
             continue;
         };

@@ -67,16 +67,11 @@ fn page(draft: &BankDraft, console: &Console) -> String {
         format!("{} {}", kind.name(), probes.count())
     });
     let probes = count(draft.probes().count(), "probe");
+    let name = console.paint(TextStyle::Bad, &draft.fixture);
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}: {}", kinds.join(", ")),
-        (false, true) => {
-            format!(
-                "{} no probe passed verification; no bank was written",
-                console.paint(TextStyle::Bad, &draft.fixture)
-            )
-        }
+        (false, true) => format!("{name} no probe passed verification; no bank was written"),
         (false, false) => {
-            let name = console.paint(TextStyle::Bad, &draft.fixture);
             format!("{name} some points have no reply; no bank was written. Run again to continue")
         }
     };
@@ -84,21 +79,13 @@ fn page(draft: &BankDraft, console: &Console) -> String {
         text.push_str(&format!("; {path} stays as it was"));
     }
     text.push('\n');
-    let mut warnings = Vec::new();
-    let guessable = draft.guessable();
-    if !guessable.is_empty() {
-        warnings.push(format!(
-            "answered without a context and tagged `guessable`: {}",
-            guessable.join(", ")
-        ));
-    }
-    if !draft.unchecked.is_empty() {
-        warnings.push(format!(
-            "not asked without a context: {}",
-            draft.unchecked.join(", ")
-        ));
-    }
-    for warning in warnings {
+    let guessable = "answered without a context and tagged `guessable`";
+    let warnings = [
+        (guessable, draft.guessable()),
+        ("not asked without a context", draft.unchecked.clone()),
+    ];
+    for (what, probes) in warnings.iter().filter(|(_, probes)| !probes.is_empty()) {
+        let warning = format!("{what}: {}", probes.join(", "));
         text.push_str(&console.labelled(TextStyle::Warning, "warning:", warning));
         text.push('\n');
     }

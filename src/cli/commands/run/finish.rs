@@ -283,48 +283,34 @@ fn refusal(summary: &Summary, comparison: &Comparison, is_decided: bool) -> Opti
 /// Prints what the gate cannot see and what regressed. Returns whether anything regressed.
 fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     let locale = comparison.locale;
+    // What the gate cannot see, unless with `--quiet`.
+    let gate = locale.pick("gate:", "门禁：");
+    let note = |text: String| console.note(&console.labelled_prose(TextStyle::Warning, gate, text));
     for (method, mdd) in underpowered_methods(comparison) {
-        let seen = mdd.map_or_else(
-            || {
-                locale
-                    .pick(
-                        "no loss, however large, would be detected on these fixtures",
-                        "在这些样本上，再大的损失也无法测出",
-                    )
-                    .to_owned()
-            },
-            |mdd| {
-                say!(
-                    locale,
-                    "only losses over {mdd:.2} points would be detected on these fixtures",
-                    "在这些样本上，只能测出大于 {mdd:.2} 分的损失"
-                )
-            },
-        );
-        note_gate(
-            locale,
-            &say!(locale, "{method}: {seen}", "{method}：{seen}"),
-            console,
-        );
+        note(match mdd {
+            None => say!(
+                locale,
+                "{method}: no loss, however large, would be detected on these fixtures",
+                "{method}：在这些样本上，再大的损失也无法测出"
+            ),
+            Some(mdd) => say!(
+                locale,
+                "{method}: only losses over {mdd:.2} points would be detected on these fixtures",
+                "{method}：在这些样本上，只能测出大于 {mdd:.2} 分的损失"
+            ),
+        });
     }
-    for loss in unconfirmed_losses(comparison) {
-        note_gate(locale, &loss, console);
-    }
+    unconfirmed_losses(comparison).into_iter().for_each(note);
     for loss in drifted_losses(comparison) {
-        let why = locale.pick("judge drift, no verdict", "评审漂移，没有结论");
-        note_gate(
+        note(say!(
             locale,
-            &say!(locale, "{loss}: {why}", "{loss}：{why}"),
-            console,
-        );
+            "{loss}: judge drift, no verdict",
+            "{loss}：评审漂移，没有结论"
+        ));
     }
-    let worse = regressions(comparison);
+    let (worse, label) = (regressions(comparison), locale.pick("regressed:", "退步："));
     for regression in &worse {
-        report_gate(
-            locale.pick("regressed:", "退步："),
-            &regression.why,
-            console,
-        );
+        report_gate(label, &regression.why, console);
     }
     !worse.is_empty()
 }
@@ -332,18 +318,17 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 /// Prints every chain that fails now and did not before. Returns whether there is one.
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let locale = comparison.locale;
-    let new: Vec<String> = newly_failing(comparison)
-        .map(|(method, chain)| format!("{method} · {}", chain.words(locale)))
-        .collect();
-    for chain in &new {
-        report_gate(locale.pick("newly failing:", "新的失败："), chain, console);
+    let label = locale.pick("newly failing:", "新的失败：");
+    let mut is_any = false;
+    for (method, chain) in newly_failing(comparison) {
+        is_any = true;
+        report_gate(
+            label,
+            &format!("{method} · {}", chain.words(locale)),
+            console,
+        );
     }
-    !new.is_empty()
-}
-
-/// Prints what the gate cannot see, unless with `--quiet`.
-fn note_gate(locale: Locale, text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Warning, locale.pick("gate:", "门禁："), text));
+    is_any
 }
 
 /// Prints why the gate does not let the run pass.
