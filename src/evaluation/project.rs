@@ -56,10 +56,8 @@ pub fn open_project(request: &OpenRequest) -> Result<Opened, OpenError> {
 pub fn paths_of_project(file: &Path, profile: Option<&str>) -> Result<ProjectPaths, Problems> {
     let paths = project_paths(file, profile, &variable)?;
     // Keys are read because printed text may contain a key although each file has only a piece of it.
-    paths
-        .keys
-        .iter()
-        .for_each(|variable| drop(ApiKey::from_environment(variable)));
+    let keys = paths.keys.iter();
+    keys.for_each(|variable| drop(ApiKey::from_environment(variable)));
     Ok(paths)
 }
 
@@ -166,19 +164,14 @@ fn read_trimmed(file: &Path) -> Option<String> {
 
 /// The path that a file contains after `start`, relative to the file's folder.
 fn linked(file: &Path, start: &str) -> Option<PathBuf> {
-    Some(
-        file.parent()?
-            .join(read_trimmed(file)?.strip_prefix(start)?),
-    )
+    let named = read_trimmed(file)?;
+    Some(file.parent()?.join(named.strip_prefix(start)?))
 }
 
 fn packed(git: &Path, name: &str) -> Option<String> {
     let refs = read_trimmed(&git.join("packed-refs"))?;
-    let mut named = refs
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .filter(|(_, known)| *known == name);
-    named.find_map(|(id, _)| object(id))
+    let mut known = refs.lines().filter_map(|line| line.split_once(' '));
+    known.find_map(|(id, known)| object(id).filter(|_| known == name))
 }
 
 /// The text, if it is the name of an object: 40 digits of SHA-1, or 64 of SHA-256.

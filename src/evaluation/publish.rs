@@ -111,17 +111,11 @@ pub(super) fn sessions<'a>(
 /// The compression of a row's context as a cell of the current pipeline. `None` if the transcript, its points, or the
 /// strategy of the method changed since, because then the current pipeline would read the output wrongly.
 pub fn compress_cell(pipeline: &Pipeline, design: &Design, row: &Row) -> Option<CompressCell> {
-    let (fixture, loaded) = pipeline
-        .fixtures
-        .iter()
-        .enumerate()
-        .find(|(_, loaded)| loaded.name() == row.fixture)?;
+    let mut fixtures = pipeline.fixtures.iter().enumerate();
+    let (fixture, loaded) = fixtures.find(|(_, loaded)| loaded.name() == row.fixture)?;
     let recorded = design.fixture(&row.fixture)?.digests;
-    let (method, current) = pipeline
-        .methods
-        .iter()
-        .enumerate()
-        .find(|(_, method)| *method.name.0 == *row.method)?;
+    let mut methods = pipeline.methods.iter().enumerate();
+    let (method, current) = methods.find(|(_, method)| *method.name.0 == *row.method)?;
     let earlier = design.method(&row.method)?;
     let is_same = recorded.transcript == loaded.digests.transcript
         && recorded.points == loaded.digests.points

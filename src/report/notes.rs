@@ -27,16 +27,9 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     let caveats = &manifest.caveats;
     let mut notes = Vec::new();
     if summary.lexical {
-        notes.push(fill(
-            tr.lexical_note,
-            &[&lexical_parts(&manifest.design, tr)],
-        ));
-        if manifest
-            .design
-            .answerers
-            .iter()
-            .any(|answerer| answerer.lexical)
-        {
+        let parts = lexical_parts(&manifest.design, tr);
+        notes.push(fill(tr.lexical_note, &[&parts]));
+        if manifest.design.answerers.iter().any(|one| one.lexical) {
             notes.push(tr.lexical_answers.to_owned());
         }
     }
@@ -52,12 +45,8 @@ fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Stri
     notes.extend(truncated_replies(summary, &manifest.design, tr));
     notes.extend(scant_input(summary, manifest, tr));
     notes.extend(invented_references(summary, tr));
-    notes.extend(
-        summary
-            .methods
-            .iter()
-            .filter_map(|(name, method)| kept_user_messages(name, method, tr)),
-    );
+    let methods = summary.methods.iter();
+    notes.extend(methods.filter_map(|(name, method)| kept_user_messages(name, method, tr)));
     notes.extend(identical_contexts(summary, tr));
     notes.extend(caveats.notes.iter().cloned());
     notes
@@ -91,12 +80,8 @@ pub(super) fn critical_warnings(
             let figures: [&dyn Display; 4] = [&check.judge, &check.of, &check.below, &check.above];
             fill(tr.hardly_reads, &figures)
         });
-    let on_full = summary
-        .judges
-        .on_full
-        .iter()
-        .filter(|check| check.differs());
-    let on_full = on_full.map(|check| {
+    let on_full = summary.judges.on_full.iter();
+    let on_full = on_full.filter(|check| check.differs()).map(|check| {
         let shares = [check.complete, check.literal].map(|part| share(Some(part)));
         let figures: [&dyn Display; 4] = [&check.judge, &shares[0], &shares[1], &check.answers];
         fill(tr.rules_differ, &figures)

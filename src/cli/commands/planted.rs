@@ -50,17 +50,10 @@ pub(super) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let snapshot = snapshot(&paths.cache, console)?;
     console.report(&rows, || {
         let mut text = String::new();
+        let pipeline = pipeline.as_ref();
         for row in &rows {
-            let context = pipeline
-                .as_ref()
-                .and_then(|pipeline| context_of(pipeline, &snapshot, row));
-            item(
-                &mut text,
-                row,
-                pipeline.as_ref(),
-                context.as_deref(),
-                console,
-            );
+            let context = pipeline.and_then(|pipeline| context_of(pipeline, &snapshot, row));
+            item(&mut text, row, pipeline, context.as_deref(), console);
         }
         page(console, &text);
     });
@@ -137,20 +130,11 @@ fn excerpt(context: &str, object: &str, locale: Locale) -> String {
         .match_indices(object)
         .map(|(at, _)| {
             let (before, after) = context.split_at(at);
-            let start = before
-                .char_indices()
-                .rev()
-                .nth(AROUND - 1)
-                .map_or(0, |(at, _)| at);
-            let end = after
-                .char_indices()
-                .nth(AROUND)
-                .map_or(after.len(), |(at, _)| at);
-            let part = format!(
-                "{}{}",
-                before.get(start..).unwrap_or(before),
-                after.get(..end).unwrap_or(after)
-            );
+            let start = before.char_indices().rev().nth(AROUND - 1);
+            let end = after.char_indices().nth(AROUND);
+            let before = start.and_then(|(at, _)| before.get(at..)).unwrap_or(before);
+            let after = end.and_then(|(at, _)| after.get(..at)).unwrap_or(after);
+            let part = format!("{before}{after}");
             part.split_whitespace().collect::<Vec<_>>().join(" ")
         })
         .collect();
@@ -163,14 +147,10 @@ fn excerpt(context: &str, object: &str, locale: Locale) -> String {
 /// The context of a row as the project of today reads it; `None` where it has changed, or the cache lost the entry.
 fn context_of(pipeline: &Pipeline, snapshot: &CacheSnapshot, row: &PlantedRow) -> Option<String> {
     let loaded = pipeline.fixtures.first()?;
-    let variant = loaded
-        .variants
-        .iter()
-        .position(|variant| variant.number == row.variant)?;
-    let method = pipeline
-        .methods
-        .iter()
-        .position(|method| *method.name.0 == *row.method)?;
+    let mut variants = loaded.variants.iter();
+    let variant = variants.position(|variant| variant.number == row.variant)?;
+    let mut methods = pipeline.methods.iter();
+    let method = methods.position(|method| *method.name.0 == *row.method)?;
     let chain = Chain {
         fixture: FixtureIx(0),
         variant: Some(VariantIx(variant)),

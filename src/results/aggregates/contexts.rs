@@ -83,10 +83,8 @@ impl<'s> CountedPoints<'s> {
     pub(crate) fn new(set: &'s ResultSet) -> CountedPoints<'s> {
         let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
         for context in &set.contexts {
-            compressed
-                .entry(context.method.as_str())
-                .or_default()
-                .insert(at(context));
+            let points = compressed.entry(context.method.as_str()).or_default();
+            points.insert(at(context));
         }
         let all = counted_points(set);
         let mut common = all.clone();
@@ -97,11 +95,8 @@ impl<'s> CountedPoints<'s> {
 
 /// The points where a method compressed nothing, although it compresses elsewhere. No figure compares methods there.
 fn idle_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
-    let compressing: BTreeSet<&str> = set
-        .contexts
-        .iter()
-        .map(|context| context.method.as_str())
-        .collect();
+    let compressing = set.contexts.iter();
+    let compressing: BTreeSet<&str> = compressing.map(|context| &*context.method).collect();
     let idle = set.not_compressed.iter().flat_map(|idle| &idle.contexts);
     idle.filter(|context| compressing.contains(context.method.as_str()))
         .map(at)
@@ -138,14 +133,11 @@ fn fixture_means(contexts: &[&ContextRow], of: impl Fn(&ContextRow) -> Option<f6
 /// What a compression of a method costs, at the points that count and that all methods compressed; how many contexts
 /// there are, at all points that count.
 pub(crate) fn compression_cost(points: &CountedPoints<'_>, method: &str) -> CompressionCost {
-    let CountedPoints { set, all, common } = points;
-    let CompressionCost {
-        contexts, expected, ..
-    } = cost_at(set, method, all);
+    let counted = cost_at(points.set, method, &points.all);
     CompressionCost {
-        contexts,
-        expected,
-        ..cost_at(set, method, common)
+        contexts: counted.contexts,
+        expected: counted.expected,
+        ..cost_at(points.set, method, &points.common)
     }
 }
 
@@ -240,14 +232,11 @@ pub(crate) fn same_contexts(sides: [(&ResultSet, &str); 2]) -> Vec<bool> {
 
 /// Whether two sets have a fixture with the same messages and points.
 pub(crate) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
-    let both = own
-        .design()
-        .fixture(fixture)
-        .zip(other.design().fixture(fixture));
-    both.is_some_and(|(own, other)| {
-        (own.digests.transcript, own.digests.points)
-            == (other.digests.transcript, other.digests.points)
-    })
+    let [own, other] = [own, other].map(|set| {
+        let fixture = set.design().fixture(fixture);
+        fixture.map(|info| (info.digests.transcript, info.digests.points))
+    });
+    own.is_some() && own == other
 }
 
 /// The contexts of a method by fixture, point and run.

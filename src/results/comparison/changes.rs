@@ -66,10 +66,8 @@ impl FixtureChanges {
     }
 
     fn is_tested(&self, fixture: &str) -> bool {
-        self.changed
-            .iter()
-            .chain(&self.asked_again)
-            .any(|known| known == fixture)
+        let mut tested = self.changed.iter().chain(&self.asked_again);
+        tested.any(|known| known == fixture)
     }
 }
 
@@ -162,14 +160,11 @@ impl<'s> ComparedVariants<'s> {
             };
             let common = fixtures.entry(at.fixture).or_default();
             let none = ProbeGrades::new();
-            let (own, theirs) = (
-                judged.get(probe).unwrap_or(&none),
-                baseline.get(other).unwrap_or(&none),
-            );
-            for (cell, grade) in own {
-                let Some(earlier) = theirs.get(cell) else {
-                    continue;
-                };
+            let own = judged.get(probe).unwrap_or(&none);
+            let theirs = baseline.get(other).unwrap_or(&none);
+            let both = own.iter();
+            let both = both.filter_map(|(cell, grade)| Some((grade, theirs.get(cell)?)));
+            for (grade, earlier) in both {
                 common.any = true;
                 common.other_keys |= grade.keys[1..] != earlier.keys[1..];
                 common.other_grades |= !grade.is_graded_like(earlier);
@@ -177,15 +172,11 @@ impl<'s> ComparedVariants<'s> {
             changes.one_sided += usize::from(own.is_empty() != theirs.is_empty());
         }
         for (fixture, common) in fixtures {
-            let list = match common {
-                CommonCells { any: false, .. } => &mut changes.not_comparable,
-                CommonCells {
-                    other_keys: true, ..
-                } => &mut changes.changed,
-                CommonCells {
-                    other_grades: true, ..
-                } => &mut changes.asked_again,
-                _ => &mut changes.unchanged,
+            let list = match (common.any, common.other_keys, common.other_grades) {
+                (false, ..) => &mut changes.not_comparable,
+                (true, true, _) => &mut changes.changed,
+                (true, false, true) => &mut changes.asked_again,
+                (true, false, false) => &mut changes.unchanged,
             };
             list.extend(self.judged.set.fixture_name(fixture).map(str::to_owned));
         }
@@ -207,11 +198,9 @@ impl<'s> ComparedVariants<'s> {
             differences.truncated,
         ] = self.share_differences();
         // stable: probes that moved by the same stay in the order of the matrix
-        differences.flipped.sort_by(|a, b| {
-            (b.after - b.before)
-                .abs()
-                .total_cmp(&(a.after - a.before).abs())
-        });
+        let step = |flip: &Flip| (flip.after - flip.before).abs();
+        let flipped = &mut differences.flipped;
+        flipped.sort_by(|a, b| step(b).total_cmp(&step(a)));
         differences
     }
 
@@ -222,17 +211,13 @@ impl<'s> ComparedVariants<'s> {
 
     /// Overclaims, fabrications and truncated answers on the probes that both sides asked.
     fn share_differences(&self) -> [ShareDifference; 3] {
-        let (judged, baseline) = (
-            self.probes.keys().copied().collect(),
-            self.probes.values().copied().collect(),
-        );
+        let judged = self.probes.keys().copied().collect();
+        let baseline = self.probes.values().copied().collect();
         let after = Answers::new(self.judged.set, self.judged.place, &judged);
         let before = Answers::new(self.baseline.set, self.baseline.place, &baseline);
+        let (own, theirs) = (&self.judged.set.scores, &self.baseline.set.scores);
         let fixtures = self.probes.iter().filter_map(|(probe, other)| {
-            Some((
-                self.judged.set.scores.fixture_of(*probe)?,
-                self.baseline.set.scores.fixture_of(*other)?,
-            ))
+            Some((own.fixture_of(*probe)?, theirs.fixture_of(*other)?))
         });
         let fixtures: BTreeMap<usize, usize> = fixtures.collect();
         share_differences([&after, &before], &fixtures)

@@ -58,10 +58,8 @@ impl fmt::Display for Incomparable {
         for difference in &self.differences {
             write!(f, "\n  - {}", difference.what)?;
         }
-        let is_all_common = self
-            .differences
-            .iter()
-            .all(|difference| difference.is_allowed_by(ComparisonScope::Common));
+        let mut differences = self.differences.iter();
+        let is_all_common = differences.all(|one| one.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
             f.write_str("\n`--only-common` compares the cells that do match")?;
         }
@@ -109,10 +107,8 @@ pub(super) fn incompatibilities(
     }
     found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers)));
     for (own, other) in [(left, right), (right, left)] {
-        let lone = own
-            .fixtures
-            .iter()
-            .filter(|info| other.fixture(&info.name).is_none());
+        let fixtures = own.fixtures.iter();
+        let lone = fixtures.filter(|info| other.fixture(&info.name).is_none());
         found.extend(lone.map(|info| {
             let what = format!("fixture `{}`, which only one side has", info.name);
             Incompatibility::allowed_from(ComparisonScope::Selected, what)
@@ -163,16 +159,11 @@ fn compare_panels(a: &ResultSet, b: &ResultSet) -> Option<String> {
     if own == other || own.is_empty() || other.is_empty() {
         return None;
     }
-    let [own, other] = [a, b].map(|set| {
-        let judges = set
-            .scores
-            .judges()
-            .iter()
-            .filter_map(|place| set.design().judges.get(*place));
-        judges
-            .map(|judge| judge.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+    let [own, other] = [(a, own), (b, other)].map(|(set, places)| {
+        let judges = &set.design().judges;
+        let judges = places.iter().filter_map(|place| judges.get(*place));
+        let names: Vec<&str> = judges.map(|judge| judge.name.as_str()).collect();
+        names.join(", ")
     });
     Some(versus(&own, &other))
 }
@@ -182,37 +173,30 @@ fn compare_fixtures(
     b: &FixtureInfo,
     has_answers: bool,
 ) -> Option<Incompatibility> {
+    use ComparisonScope::{Common, Selected};
     let of_fixture = |scope, what: &str| {
         Incompatibility::allowed_from(scope, format!("{what} of fixture `{}`", a.name))
     };
-    if a.digests.transcript != b.digests.transcript {
-        Some(Incompatibility {
+    let (own, other) = (&a.digests, &b.digests);
+    if own.transcript != other.transcript {
+        return Some(Incompatibility {
             excluded_fixture: Some(a.name.clone()),
-            ..of_fixture(ComparisonScope::Common, "the messages")
-        })
-    } else if a.digests.points != b.digests.points {
-        Some(of_fixture(
-            ComparisonScope::Common,
-            "the compression points",
-        ))
-    } else if !has_answers {
-        None
-    } else if a.digests.bank != b.digests.bank {
-        Some(of_fixture(ComparisonScope::Common, "the probes"))
-    } else if !probe_identities(a).eq(probe_identities(b)) {
-        Some(of_fixture(
-            ComparisonScope::Selected,
-            "the selection of probes",
-        ))
-    } else {
-        None
+            ..of_fixture(Common, "the messages")
+        });
     }
-}
-
-fn probe_identities(info: &FixtureInfo) -> impl Iterator<Item = (u32, &str, Digest)> {
-    info.probes
-        .iter()
-        .map(|probe| (probe.point, probe.id.as_str(), probe.digest))
+    if own.points != other.points {
+        return Some(of_fixture(Common, "the compression points"));
+    }
+    if has_answers && own.bank != other.bank {
+        return Some(of_fixture(Common, "the probes"));
+    }
+    let selected = |info: &FixtureInfo| -> Vec<(u32, String, Digest)> {
+        let probes = info.probes.iter();
+        let probes = probes.map(|probe| (probe.point, probe.id.clone(), probe.digest));
+        probes.collect()
+    };
+    (has_answers && selected(a) != selected(b))
+        .then(|| of_fixture(Selected, "the selection of probes"))
 }
 
 /// Answerers that differ.
@@ -229,11 +213,8 @@ fn compare_answerers(pairs: &[[VariantRef<'_>; 2]]) -> BTreeSet<String> {
 }
 
 fn model_names(asked: &[ModelInfo]) -> String {
-    asked
-        .iter()
-        .map(|asked| asked.model.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+    let names: Vec<&str> = asked.iter().map(|asked| asked.model.as_str()).collect();
+    names.join(", ")
 }
 
 fn versus(a: &str, b: &str) -> String {
@@ -257,20 +238,15 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2
             "重复次数不同：{own} 对比 {other}"
         ));
     }
-    let judges = left.judges.iter().zip(&right.judges);
-    let both = judges.chain(
-        pairs
-            .iter()
-            .filter_map(|[own, other]| own.answerer.zip(other.answerer)),
-    );
+    let answerers = pairs.iter();
+    let answerers = answerers.filter_map(|[own, other]| own.answerer.zip(other.answerer));
+    let both = left.judges.iter().zip(&right.judges).chain(answerers);
     for (own, other) in both.filter(|(own, other)| own.endpoint != other.endpoint) {
+        let (model, now, before) = (&own.model, &own.endpoint, &other.endpoint);
         let text = say!(
             a.manifest.locale(),
-            "`{}` was asked at {} and at {}",
-            "`{}` 分别在 {} 和 {} 询问",
-            own.model,
-            own.endpoint,
-            other.endpoint
+            "`{model}` was asked at {now} and at {before}",
+            "`{model}` 分别在 {now} 和 {before} 询问"
         );
         if !warnings.contains(&text) {
             warnings.push(text);

@@ -180,11 +180,8 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
         results.join(INCOMPLETE),
         results.join(REPLACED),
     ] {
-        sets.extend(
-            labels_in(&folder)?
-                .iter()
-                .map(|label| ResultsFolder::new(&folder, label)),
-        );
+        let labels = labels_in(&folder)?.into_iter();
+        sets.extend(labels.map(|label| ResultsFolder::new(&folder, &label)));
     }
     Ok(sets)
 }

@@ -195,15 +195,11 @@ impl LabelFolders {
         let (old, new) = (self.replaced(), self.published());
         if old.path().exists() {
             // A set that cannot be read is kept.
-            let is_kept = old.exists()
-                && old.has_rows()
-                && old
-                    .manifest()
-                    .ok()
-                    .zip(new.manifest().ok())
-                    .is_none_or(|(old, new)| {
-                        !design_conflicts(&old.design, &new.design).is_empty()
-                    });
+            let both = || old.manifest().ok().zip(new.manifest().ok());
+            let differ = |(old, new): (Manifest, Manifest)| {
+                !design_conflicts(&old.design, &new.design).is_empty()
+            };
+            let is_kept = old.exists() && old.has_rows() && both().is_none_or(differ);
             if is_kept {
                 self.shift(&old)?;
             } else {
@@ -224,12 +220,8 @@ impl LabelFolders {
     /// `LABEL~2` becomes `LABEL~3`, `LABEL~1` becomes `LABEL~2`, and `old` becomes `LABEL~1`.
     fn shift(&self, old: &ResultsFolder) -> Result<(), FileError> {
         old.remove_temporaries()?;
-        for (number, (_, folder)) in (1..)
-            .zip(self.earlier())
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-        {
+        let earlier: Vec<_> = (1..).zip(self.earlier()).collect();
+        for (number, (_, folder)) in earlier.into_iter().rev() {
             rename(folder.path(), self.numbered(number + 1).path())?;
         }
         rename(old.path(), self.numbered(1).path())
@@ -332,11 +324,8 @@ impl LabelWriter {
             return Err(FolderError::Protected(label.clone()));
         }
         if replace {
-            let earlier = folders.earlier();
-            if let Some((label, _)) = earlier
-                .into_iter()
-                .find(|(_, folder)| folder.is_protected())
-            {
+            let mut earlier = folders.earlier().into_iter();
+            if let Some((label, _)) = earlier.find(|(_, folder)| folder.is_protected()) {
                 return Err(FolderError::Protected(label));
             }
         } else if published.has_rows() && !is_without_reply(&published)? {

@@ -9,7 +9,7 @@ use crate::action::ActionKey;
 use crate::judge::{Criterion, Dimension};
 use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, FactOutcome};
 use crate::results::files::design::Design;
-use crate::results::files::row::{OpenBook, Row};
+use crate::results::files::row::Row;
 use stats::{self, MissingCounts};
 
 /// Scores of the dimensions that were measured.
@@ -103,17 +103,6 @@ pub(crate) struct Reach {
     pub gold_found: Option<bool>,
 }
 
-impl Reach {
-    fn new(open: &OpenBook) -> Reach {
-        let searches = open.searches.len() as u64;
-        Reach {
-            searches,
-            tokens: open.tokens,
-            gold_found: open.gold_found,
-        }
-    }
-}
-
 impl MeasuredAnswer {
     pub(crate) fn from_row(at: AnswerAt, row: &Row) -> MeasuredAnswer {
         MeasuredAnswer {
@@ -131,10 +120,13 @@ impl MeasuredAnswer {
             fabricated: row.fabricated,
             stale: row.stale_facts.len() as u64,
             truncated: row.truncated,
-            reach: row
-                .open_book
-                .as_ref()
-                .map(|open| Box::new(Reach::new(open))),
+            reach: row.open_book.as_ref().map(|open| {
+                Box::new(Reach {
+                    searches: open.searches.len() as u64,
+                    tokens: open.tokens,
+                    gold_found: open.gold_found,
+                })
+            }),
         }
     }
 }
@@ -281,30 +273,19 @@ fn merge_panels(grades: &[Grade], judges: usize, criteria: &[Criterion]) -> Vec<
 fn weigh(panel: &[Grade], criteria: &[Criterion]) -> ByDimension {
     let mut by_criterion: BTreeMap<u16, Vec<f64>> = BTreeMap::new();
     for (criterion, points) in panel.iter().flat_map(|grade| &grade.points) {
-        by_criterion
-            .entry(*criterion)
-            .or_default()
-            .push(f64::from(*points));
+        let of_criterion = by_criterion.entry(*criterion).or_default();
+        of_criterion.push(f64::from(*points));
     }
-    let medians: Vec<(&Criterion, f64)> = (by_criterion.iter())
-        .filter_map(|(criterion, points)| {
-            Some((
-                criteria.get(usize::from(*criterion))?,
-                stats::median(points)?,
-            ))
-        })
-        .collect();
+    let medians = by_criterion.iter().filter_map(|(criterion, points)| {
+        let known = criteria.get(usize::from(*criterion))?;
+        Some((known, stats::median(points)?))
+    });
+    let medians: Vec<(&Criterion, f64)> = medians.collect();
     let dimensions = Dimension::ALL.into_iter().filter_map(|dimension| {
-        let criteria = medians
-            .iter()
-            .filter(|(criterion, _)| criterion.dimension == dimension);
-        let weights: f64 = criteria
-            .clone()
-            .map(|(criterion, _)| criterion.weight)
-            .sum();
-        let total: f64 = criteria
-            .map(|(criterion, median)| criterion.weight * median)
-            .sum();
+        let criteria = medians.iter();
+        let criteria = criteria.filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = criteria.clone().map(|(one, _)| one.weight).sum();
+        let total: f64 = criteria.map(|(one, median)| one.weight * median).sum();
         (weights > 0.0).then(|| (dimension, total / weights))
     });
     dimensions.collect()

@@ -38,13 +38,11 @@ struct FixtureProbes {
 impl FixtureProbes {
     /// The dimensions that any of the kept probes measures.
     fn measured(&self, scores: &Scores) -> BTreeSet<Dimension> {
-        let all = Dimension::ALL.into_iter();
-        all.filter(|dimension| {
-            self.kept
-                .iter()
-                .any(|probe| scores.measures(*probe, *dimension))
-        })
-        .collect()
+        let is_measured = |dimension: &Dimension| {
+            let mut kept = self.kept.iter();
+            kept.any(|probe| scores.measures(*probe, *dimension))
+        };
+        Dimension::ALL.into_iter().filter(is_measured).collect()
     }
 }
 
@@ -100,12 +98,8 @@ impl<'s> Selection<'s> {
 
     /// The part of the selection that is in `group`.
     pub(crate) fn only(&self, group: &Subset) -> Selection<'s> {
-        Selection::new(
-            self.scores,
-            &self.kept & group,
-            &self.due & group,
-            &self.excluded,
-        )
+        let (kept, due) = (&self.kept & group, &self.due & group);
+        Selection::new(self.scores, kept, due, &self.excluded)
     }
 
     /// The same probes with the scores of other answers.
@@ -222,11 +216,8 @@ impl VariantRuns {
 
     /// Whether the runs of a fixture repeat the same work, so that nothing varies between them.
     pub(crate) fn are_deterministic(&self) -> bool {
-        self.runs > 1
-            && self
-                .by_fixture
-                .iter()
-                .any(|runs| runs.real_runs.is_some_and(|count| count < 2.0))
+        let mut fixtures = self.by_fixture.iter();
+        self.runs > 1 && fixtures.any(|runs| runs.real_runs.is_some_and(|count| count < 2.0))
     }
 }
 
@@ -304,14 +295,11 @@ pub(crate) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
     let measured = Dimension::ALL
         .into_iter()
         .filter(|dimension| runs.dimension(*dimension).next().is_some());
-    measured
-        .map(|dimension| {
-            (
-                dimension.name().to_owned(),
-                level(runs, runs.dimension(dimension)),
-            )
-        })
-        .collect()
+    let levels = measured.map(|dimension| {
+        let level = level(runs, runs.dimension(dimension));
+        (dimension.name().to_owned(), level)
+    });
+    levels.collect()
 }
 
 /// `overall` and the dimensions together.

@@ -55,13 +55,8 @@ pub(super) fn run(
     }
     let before = disk_bytes(&paths.cache);
     let removed = if args.dry_run {
-        choose(
-            &snapshot(&paths.cache, console)?,
-            args,
-            common,
-            paths,
-            console,
-        )?
+        let snapshot = snapshot(&paths.cache, console)?;
+        choose(&snapshot, args, common, paths, console)?
     } else {
         prune(args, common, paths, console)?
     };
@@ -107,11 +102,8 @@ fn choose<L: Lookup>(
     };
     let mut records = lookup.records();
     records.retain(|record| {
-        let is_named = || {
-            lookup
-                .meta(record)
-                .is_ok_and(|meta| filter.admits_names(&meta))
-        };
+        let meta = || lookup.meta(record);
+        let is_named = || meta().is_ok_and(|meta| filter.admits_names(&meta));
         filter.admits(record) && (args.remote.is_none() || is_named())
     });
     if args.unreachable {

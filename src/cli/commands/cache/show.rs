@@ -45,11 +45,10 @@ pub(super) fn run(
     let meta = snapshot.meta(&record).map_err(damaged)?;
     let output = match record.status {
         EntryStatus::Failed { .. } => None,
-        _ => Some(output_of(
-            &record,
-            &meta,
-            &snapshot.body(&record).map_err(damaged)?,
-        )),
+        _ => {
+            let body = snapshot.body(&record).map_err(damaged)?;
+            Some(output_of(&record, &meta, &body))
+        }
     };
     let details = json!({
         "sources": meta.inputs.sources,
@@ -59,10 +58,8 @@ pub(super) fn run(
     let entry = entry_json(&record, &meta, snapshot.last_used(&record));
     let json = with_fields(&entry, details);
     console.report(&json, || {
-        page(
-            console,
-            &describe(&record, &meta, output.as_deref(), console),
-        )
+        let text = describe(&record, &meta, output.as_deref(), console);
+        page(console, &text);
     });
     Ok(Exit::Done)
 }
@@ -77,10 +74,8 @@ fn describe(record: &Record, meta: &EntryMeta, output: Option<&str>, console: &C
     lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
     if let Some(fault) = fault_of(record) {
-        lines.push(format!(
-            "{} {fault}",
-            console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))
-        ));
+        let status = format!("{}:", status_of(&record.status));
+        lines.push(console.labelled(TextStyle::Bad, &status, fault));
     }
     lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
     lines.extend(input_lines(meta, console));
@@ -92,15 +87,8 @@ fn describe(record: &Record, meta: &EntryMeta, output: Option<&str>, console: &C
 }
 
 fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
-    console.paint(
-        TextStyle::Strong,
-        &format!(
-            "{} {} · {}",
-            meta.inputs.stage.name(),
-            record.key.0.short(),
-            meta.place
-        ),
-    )
+    let (stage, key, place) = (meta.inputs.stage.name(), record.key.0.short(), &meta.place);
+    console.paint(TextStyle::Strong, &format!("{stage} {key} · {place}"))
 }
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
@@ -158,10 +146,8 @@ pub(super) fn compare(
         hunks.iter().flat_map(Hunk::unified).collect::<Vec<_>>()
     });
     let place = new.meta.place.cell();
-    let (same, differing) = (
-        same_output(&old.record, &new.record),
-        differing_inputs(&old.meta.inputs, &new.meta.inputs),
-    );
+    let same = same_output(&old.record, &new.record);
+    let differing = differing_inputs(&old.meta.inputs, &new.meta.inputs);
     let told = changes.iter().map(|change| {
         let diff = edited_lines(change, place, &text, Locale::En).map(|(_, lines)| lines);
         with_fields(change, json!({ "diff": diff }))
@@ -184,14 +170,8 @@ pub(super) fn compare(
             Block::Sentence(TextStyle::Strong, counted(&old, &new, &differing)),
         ];
         if !changes.is_empty() {
-            let reason = Reason::from(changes);
-            blocks.extend(reason_blocks(
-                &reason,
-                TextStyle::Plain,
-                place,
-                &text,
-                Locale::En,
-            ));
+            let (reason, style) = (Reason::from(changes), TextStyle::Plain);
+            blocks.extend(reason_blocks(&reason, style, place, &text, Locale::En));
         }
         blocks.extend(output_blocks(&old, &new, output, same));
         page(console, &console.styled(&styled(&blocks, usize::MAX)));
@@ -201,9 +181,7 @@ pub(super) fn compare(
 
 fn load(snapshot: &CacheSnapshot, prefix: &str) -> Result<LoadedEntry, Failure> {
     let record = find_entry(snapshot, prefix)?;
-    let meta = snapshot
-        .meta(&record)
-        .map_err(|damage| Failure::error(damage.to_string()))?;
+    let meta = snapshot.meta(&record).map_err(damaged)?;
     Ok(LoadedEntry { record, meta })
 }
 
