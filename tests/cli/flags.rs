@@ -200,6 +200,8 @@ fn a_command_without_a_project_refuses_flags_that_select_one() {
     for line in [
         "schema pipeline --profile ci",
         "completions bash -c other.toml",
+        "guard --before a.json --after b.json -c other.toml",
+        "guard --before a.json --after b.json --profile ci",
     ] {
         project
             .expect(2, line)

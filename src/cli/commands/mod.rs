@@ -183,6 +183,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         cli.command,
         Command::Init(_)
             | Command::Observe(_)
+            | Command::Guard(_)
             | Command::Schema { .. }
             | Command::Completions { .. }
     );
