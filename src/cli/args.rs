@@ -46,7 +46,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
     /// Language of all that is printed and reported [default: that of the project]
-    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(&[Locale::En, Locale::Zh], |locale| locale.pick("en", "zh")), global = true, help_heading = GLOBAL)]
+    #[arg(long, value_name = "LANGUAGE", value_parser = one_of(&Locale::ALL, Locale::name), global = true, help_heading = GLOBAL)]
     pub(crate) locale: Option<Locale>,
     /// Do not draw progress bars
     #[arg(long, global = true, help_heading = GLOBAL)]

@@ -328,6 +328,7 @@ words!(
     Dialect,
     Dimension,
     Lane,
+    Locale,
     ProbeType,
     PromptPlacement,
     RemoteMode,
@@ -335,12 +336,6 @@ words!(
     StrategyKind,
     TailMode
 );
-
-impl Word for Locale {
-    fn words() -> Vec<(&'static str, Locale)> {
-        vec![("en", Locale::En), ("zh", Locale::Zh)]
-    }
-}
 
 macro_rules! scalar {
     ($type:ty, $expected:literal, $schema:tt, $pattern:pat => $read:expr) => {

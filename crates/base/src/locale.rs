@@ -1,17 +1,17 @@
 //! The language of rubric, built-in prompts and reports, and of what a reader of results sees.
 
 use crate::text::{count, grouped};
-use serde::{Deserialize, Serialize};
 
-/// A language of prompts and reports. Ids, JSON fields and the command line are always English.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Locale {
-    #[default]
-    /// English.
-    En,
-    /// Chinese (simplified).
-    Zh,
+crate::named_enum! {
+    /// A language of prompts and reports. Ids, JSON fields and the command line are always English.
+    #[derive(Default)]
+    pub enum Locale {
+        /// English.
+        #[default]
+        En = "en",
+        /// Chinese (simplified).
+        Zh = "zh",
+    }
 }
 
 impl Locale {
