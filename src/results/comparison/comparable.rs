@@ -257,7 +257,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2
 }
 
 /// Models with the same name on both sides for which the provider served different models.
-fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
+pub(super) fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
     let (now, before) = (&a.manifest.models, &b.manifest.models);
     let changed = now
         .iter()

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::changes::lost_constraints;
 use self::changes::{Collapse, ComparedVariants, FixtureChanges, collapses};
-use self::comparable::{Incomparable, Incompatibility, incompatibilities, warnings};
+use self::comparable::{Incomparable, Incompatibility, incompatibilities, served_models, warnings};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, CostChanges, MethodComparison};
 use super::Ordered;
@@ -67,14 +67,14 @@ pub fn compare(
     let absent = absent_methods(&unmatched, judged.set, scope);
     let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
-    let left_out: BTreeSet<Dimension> =
+    let dimensions: BTreeSet<Dimension> =
         excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pairs.iter().map(|[own, other]| {
         let matched = ComparedVariants {
             judged: *own,
             baseline: *other,
             probes: &probes,
-            excluded: &left_out,
+            excluded: &dimensions,
         };
         PairRow::new(&matched, find)
     });
@@ -91,9 +91,8 @@ pub fn compare(
         why.push("no cell was judged on both sides".to_owned());
         return Err(Incomparable::by(why.join("; ")));
     }
-    let differences: Vec<MethodDifferences> =
-        rows.iter().map(|row| row.differences.clone()).collect();
-    let families = stats::family_verdicts(&differences);
+    let of_rows: Vec<MethodDifferences> = rows.iter().map(|row| row.differences.clone()).collect();
+    let families = stats::family_verdicts(&of_rows);
     let (primary, tested) = (families.primary, families.tested);
     let collapsed = rows.iter().flat_map(|row| row.collapsed.clone()).collect();
     let methods = judge(rows, families);
@@ -119,6 +118,7 @@ pub fn compare(
         excluded,
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs),
+        served: served_models(judged.set, baseline.set).collect(),
     })
 }
 
@@ -145,16 +145,14 @@ pub fn require_comparable(
 ) -> Result<(), Incomparable> {
     let planned = ResultSet::from_manifest(Manifest::begin("", "", design));
     let baseline = ResultSet::from_manifest(baseline);
-    let (judged, baseline) = (
-        Side {
-            set: &planned,
-            method: None,
-        },
-        Side {
-            set: &baseline,
-            method,
-        },
-    );
+    let judged = Side {
+        set: &planned,
+        method: None,
+    };
+    let baseline = Side {
+        set: &baseline,
+        method,
+    };
     match_sides(&judged, &baseline, scope).map(drop)
 }
 

@@ -68,6 +68,9 @@ pub struct Comparison {
     pub edits: Vec<String>,
     /// Differences that do not prevent the comparison, as sentences.
     pub warnings: Vec<String>,
+    /// Those of them that say that other models answered than in the baseline, which casts doubt on the verdict.
+    #[serde(skip)]
+    pub served: Vec<String>,
 }
 
 impl Comparison {

@@ -87,16 +87,9 @@ fn served_lines(summary: &Summary, manifest: &Manifest) -> Vec<String> {
             format!("`{asked}` 由{by}回答： {names}"),
         ))
     });
-    let warnings = summary
-        .comparison
-        .iter()
-        .flat_map(|comparison| &comparison.warnings);
-    let against = warnings.filter(|text| {
-        let begins =
-            |asked| text.starts_with(&format!("`{asked}` {}", locale.pick("was served by", "由")));
-        manifest.models.keys().any(begins)
-    });
-    own.chain(against.cloned()).collect()
+    let against = summary.comparison.iter();
+    let against = against.flat_map(|comparison| comparison.served.iter().cloned());
+    own.chain(against).collect()
 }
 
 /// Lines that follow the results on a screen: failures, totals, the report, the next command.
