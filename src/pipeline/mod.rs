@@ -39,7 +39,7 @@ pub use model::{
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
-pub use problem::{Problem, Problems, Severity, list, suggest};
+pub use problem::{Problem, Problems, Severity, first_few, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;
 pub use select::{MatrixSelection, Overrides};

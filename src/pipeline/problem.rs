@@ -299,11 +299,16 @@ pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> St
 /// Names in code quotes, comma between them; a long list is cut.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.get(..24) {
-        Some(first) if names.len() > 24 => {
-            format!("{} and {} more", first.join(", "), names.len() - 24)
-        }
-        _ => names.join(", "),
+    first_few(&names, 24)
+}
+
+/// The first of several names, and how many more there are: `a, b and 4 more`.
+pub fn first_few(names: &[impl ToString], most: usize) -> String {
+    let first: Vec<String> = names.iter().take(most).map(ToString::to_string).collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

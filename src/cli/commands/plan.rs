@@ -18,7 +18,7 @@ use crate::entries::{Journal, Refresh};
 use crate::evaluation::{
     Baseline, EvaluationError, baseline_actions, check_baseline, forecast_run,
 };
-use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline};
+use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline, first_few};
 use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
 use crate::report::TextTable;
 use crate::results::{Design, Label, ReadingCheck, all_sets, unfinished_refresh};
@@ -372,12 +372,10 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     found
         .sort_by_cached_key(|why, (_, changed)| (changed.is_empty(), *why == StaleCause::Upstream));
     let reasons = found.iter().map(|(why, (actions, changed))| {
-        let shown: Vec<&str> = changed.iter().take(PLACES).copied().collect();
-        let shown = shown.join(", ");
-        let places = match changed.len() {
-            0 => String::new(),
-            all if all > PLACES => format!(" ({shown} and {} more)", all - PLACES),
-            _ => format!(" ({shown})"),
+        let changed: Vec<&str> = changed.iter().copied().collect();
+        let places = match changed.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", first_few(&changed, PLACES)),
         };
         format!("{}: {}{places}", count(*actions, "action"), why.name())
     });

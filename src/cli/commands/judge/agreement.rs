@@ -10,6 +10,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{dimension_name, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
+use crate::pipeline::first_few;
 use crate::report::{Block, Section, TextTable, styled_sections};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
@@ -247,20 +248,9 @@ fn warnings(compared: &AgreementResult, label: &str, locale: Locale) -> Vec<Stri
         }
     }
     if !compared.unmatched.is_empty() {
-        let first: Vec<String> = compared
-            .unmatched
-            .iter()
-            .take(10)
-            .map(u64::to_string)
-            .collect();
-        let more = if compared.unmatched.len() > 10 {
-            ", …"
-        } else {
-            ""
-        };
-        let lines = first.join(", ");
+        let lines = first_few(&compared.unmatched, 10);
         warnings.push(format!(
-            "`{label}` has no grade for the cells of these lines: {lines}{more}"
+            "`{label}` has no grade for the cells of these lines: {lines}"
         ));
     }
     if let Some(alpha) = compared.alpha.filter(Coefficient::is_low_alpha) {

@@ -17,7 +17,7 @@ use crate::evaluation::{
     EngineOptions, Event, Listening, RunTotals, require_keys, require_prices, run_matrix,
 };
 use crate::judge::{DimensionResult, SelfTestVerdict};
-use crate::pipeline::{Banks, ExternalAccess, OpenRequest, Overrides, Pipeline};
+use crate::pipeline::{Banks, ExternalAccess, OpenRequest, Overrides, Pipeline, first_few};
 use crate::plan::FailedAction;
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
@@ -221,17 +221,9 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
 
 /// The first cases that the judge missed in a dimension; JSON has all.
 fn missed_line(result: &DimensionResult) -> Option<String> {
-    let mut cases: Vec<String> = result
-        .misses
-        .iter()
-        .take(CASES_SHOWN)
-        .map(|case| case.0.clone())
-        .collect();
-    if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
-        cases.push(format!("{more} more"));
-    }
-    let (name, cases) = (result.dimension.name(), cases.join(", "));
-    (!cases.is_empty()).then(|| format!("  {name} missed: {cases}"))
+    let cases: Vec<&String> = result.misses.iter().map(|case| &case.0).collect();
+    let (name, shown) = (result.dimension.name(), first_few(&cases, CASES_SHOWN));
+    (!cases.is_empty()).then(|| format!("  {name} missed: {shown}"))
 }
 
 /// Whether the judge gave no reply at all.
