@@ -55,7 +55,7 @@ fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     }
     notes.extend(blind(comparison, tr));
     if !comparison.unmatched.is_empty() {
-        notes.push(fill(tr.unmatched, &[&comparison.unmatched.join(", ")]));
+        notes.push(fill(tr.unmatched, &[&comparison.unmatched.join(tr.comma)]));
     }
     notes.extend(comparison.warnings.iter().cloned());
     notes
@@ -64,7 +64,7 @@ fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
 /// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.
 fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let lost = differences(compared, tr).filter(|(_, test)| is_drift(test));
-    let lost = joined(lost.map(|(what, _)| what), ", ");
+    let lost = joined(lost.map(|(what, _)| what), tr.comma);
     drift(method, compared.drift.as_ref()?, lost, tr)
 }
 
@@ -132,7 +132,7 @@ fn blind(comparison: &Comparison, tr: &Translation) -> Vec<String> {
         .filter(|(_, methods)| !methods.is_empty());
     let notes = methods.map(|(pattern, methods)| {
         let names: Vec<&str> = methods.into_iter().map(|(method, _)| method).collect();
-        fill(pattern, &[&tr.overall, &names.join(", ")])
+        fill(pattern, &[&tr.overall, &names.join(tr.comma)])
     });
     notes.collect()
 }
@@ -147,7 +147,7 @@ fn beyond_rerun(method: &str, compared: &MethodComparison, tr: &Translation) -> 
         let center = signed(judged.rerun_difference.unwrap_or(judged.difference));
         format!("{what} {center} {}", brackets(judged.ci95_rerun))
     });
-    let list = joined(list, ", ")?;
+    let list = joined(list, tr.comma)?;
     Some(fill(tr.beyond_rerun, &[&method, &fixtures, &list]))
 }
 
@@ -279,7 +279,7 @@ fn points(share: f64) -> String {
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let unchanged = comparison.names_of(MethodComparison::is_same);
-    let names = joined(unchanged.into_iter().map(str::to_owned), ", ")?;
+    let names = joined(unchanged.into_iter().map(str::to_owned), tr.comma)?;
     let word = if comparison.has_grades() {
         tr.unchanged
     } else {

@@ -69,7 +69,7 @@ pub(super) fn facts(
             true => tr.lexical.to_owned(),
             false => format!("`{}`", model.model),
         });
-        names.collect::<Vec<_>>().join(", ")
+        names.collect::<Vec<_>>().join(tr.comma)
     };
     let mut facts = vec![
         (tr.fixtures, design.fixtures.len().to_string()),
@@ -407,7 +407,7 @@ fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> Option<Section> {
         }
         if !probe.lacking.is_empty() {
             let lacking = probe.lacking.iter().take(MAX_FACTS).cloned();
-            let lacking = lacking.collect::<Vec<_>>().join(", ");
+            let lacking = lacking.collect::<Vec<_>>().join(tr.comma);
             text.push_str(&format!(" · {}: {lacking}", tr.absent_from_answer));
         }
         text

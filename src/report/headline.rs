@@ -9,7 +9,6 @@ use crate::results::{
     MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend,
     changes_without_verdict, edit_note, is_drift, main_result, not_comparable,
 };
-use base::locale::Locale;
 use base::text::{grouped, shortened};
 use stats::thresholds::{MARGIN, MIN_CLUSTERS, SPAN_WARNING};
 use stats::{DifferenceTest, Interval, NoEvidenceReason, Separation, Verdict};
@@ -144,14 +143,11 @@ fn plain_sentence(
                 "用内置规则试运行：检验的是配置，不是方法。",
             )
             .to_owned(),
-        _ if !is_answered && planted_line(summary, tr).is_some() => {
-            planted_line(summary, tr).unwrap_or_default()
-        }
-        _ if !is_answered => tr.pick(
+        _ if !is_answered => planted_line(summary, tr).unwrap_or_else(|| tr.pick(
                 "No questions were asked: the table shows what each compression costs and keeps.",
                 "没有提问：下表是每次压缩的费用与保留。",
             )
-            .to_owned(),
+            .to_owned()),
         _ => tr.pick(
                 "No answer has a grade that counts: the table shows what contexts keep.",
                 "没有可用的评分：下表是上下文保留的内容。",
@@ -188,11 +184,11 @@ fn level_clauses(
             )
         });
         clauses.push(tr.pick(
-            format!("Graded above the whole transcript, which has all of it: {names}{basis}"),
+            format!("Scored above the whole transcript, which contains everything: {names}{basis}"),
             format!("评分高于包含全部内容的完整记录：{names}{basis}"),
         ));
         clauses.push(
-            tr.pick("so no method is called best", "因此不称任何方法为最好")
+            tr.pick("no method is named best", "因此不称任何方法为最好")
                 .to_owned(),
         );
     }
@@ -210,10 +206,8 @@ fn level_clauses(
     .map(of);
     if ranking.fixtures >= MIN_CLUSTERS && ranking.above_full.is_empty() {
         let methods = ranking.others.len() + 1;
-        if !apart.is_empty() {
-            let names = [list(&apart, named, tr, with_difference)].into_iter();
-            clauses.extend(worded(tr, ["below it", "低于它"], names));
-        }
+        let names = some_of(&apart, named, tr, with_difference);
+        clauses.extend(worded(tr, ["below it", "低于它"], names));
         if !perhaps.is_empty() {
             let names = list(&perhaps, named, tr, with_difference);
             let why = match methods {
@@ -231,10 +225,8 @@ fn level_clauses(
                 format!("可能低于它：{names}{why}"),
             ));
         }
-        if !rest.is_empty() {
-            let names = [list(&rest, named, tr, |one| one.method.clone())].into_iter();
-            clauses.extend(worded(tr, ["not separable from it", "与它分不开"], names));
-        }
+        let names = some_of(&rest, named, tr, |one| one.method.clone());
+        clauses.extend(worded(tr, ["not separable from it", "与它分不开"], names));
     }
     clauses
 }
@@ -292,25 +284,19 @@ fn basis(fixtures: usize, once: bool, tr: &Translation) -> String {
         true => tr.pick(", one run", "，一次运行"),
         false => "",
     };
-    match fixtures {
-        1 => tr.pick(
-            format!(" on one fixture{once}, too few to rank methods"),
-            format!("，只有一个样本{once}，不能排序"),
+    let count = tr.locale.count(fixtures, "fixture", "个样本");
+    match fixtures < MIN_CLUSTERS {
+        true => tr.pick(
+            format!(" on {count}{once}, too few to rank methods"),
+            format!("，只有 {count}{once}，不足以排序"),
         ),
-        few if few < MIN_CLUSTERS => tr.pick(
-            format!(" on {few} fixtures{once}, too few to order methods"),
-            format!("，只有 {few} 个样本{once}，不足以排序"),
-        ),
-        many => tr.pick(
-            format!(" on {many} fixtures{once}"),
-            format!("，{many} 个样本{once}"),
-        ),
+        false => tr.pick(format!(" on {count}{once}"), format!("，{count}{once}")),
     }
 }
 
 /// The first of several things, and how many more there are.
 fn list<T>(all: &[T], named: usize, tr: &Translation, text: impl Fn(&T) -> String) -> String {
-    first_of(all, named, tr, text).join(tr.pick(", ", "、"))
+    first_of(all, named, tr, text).join(tr.comma)
 }
 
 /// `−0.75 (95%: −1.01 to −0.49)`.
@@ -350,7 +336,7 @@ fn change_clauses(
     let less_reliable = change.names_of(|compared| compared.reliability.test.regressed);
     let words = ["fails more often", "失败更多"];
     clauses.extend(named_clause(&less_reliable, named, tr, words));
-    let words = ["missing on this side", "本侧缺少"];
+    let words = ["missing here", "本侧缺少"];
     clauses.extend(named_clause(&change.absent, named, tr, words));
     clauses.extend(missing_clause(change, summary, named, tr));
     clauses.extend(collapse_clause(&change.collapsed, named, tr));
@@ -369,7 +355,7 @@ fn change_clauses(
     clauses.extend(small_clauses(&small, named, tr));
     let has_finding = !clauses.is_empty();
     clauses.extend(unproven_clause(&unproven, has_finding, named, tr));
-    if !has_finding && clauses.is_empty() {
+    if clauses.is_empty() {
         clauses.push(unchanged_clause(change, trend, tr));
     }
     if let Some(first) = clauses.first_mut() {
@@ -390,9 +376,9 @@ const MIN_TOKEN_CHANGE: f64 = 0.01;
 fn worded(
     tr: &Translation,
     [english, chinese]: [&str; 2],
-    parts: impl Iterator<Item = String>,
+    parts: impl IntoIterator<Item = String>,
 ) -> Option<String> {
-    let parts = joined(parts, tr.pick(", ", "、"))?;
+    let parts = joined(parts, tr.comma)?;
     Some(tr.pick(format!("{english}: {parts}"), format!("{chinese}：{parts}")))
 }
 
@@ -402,11 +388,7 @@ fn named_clause<S: ToString>(
     tr: &Translation,
     words: [&str; 2],
 ) -> Option<String> {
-    worded(
-        tr,
-        words,
-        some_of(names, named, tr, S::to_string).into_iter(),
-    )
+    worded(tr, words, some_of(names, named, tr, S::to_string))
 }
 
 /// The list, or nothing.
@@ -510,7 +492,7 @@ fn missing_clause(
             ),
         }
     });
-    worded(tr, ["not comparable", "无法比较"], all.into_iter())
+    worded(tr, ["not comparable", "无法比较"], all)
 }
 
 fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Option<String> {
@@ -521,7 +503,7 @@ fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Op
             format!("{method} 在 {fixture} 上 {points}"),
         )
     });
-    worded(tr, ["collapsed", "崩溃"], all.into_iter())
+    worded(tr, ["collapsed", "崩溃"], all)
 }
 
 /// Changes that are not chance and too small for a verdict; smaller than the margin only where the interval says so.
@@ -531,11 +513,11 @@ fn small_clauses(small: &[MethodChange<'_>], named: usize, tr: &Translation) -> 
         small.iter().partition(is_within);
     let clause = |small: &[&MethodChange<'_>], english: String, chinese: String| {
         let names = some_of(small, named, tr, |one| method_phrase(one, tr));
-        worded(tr, [&english, &chinese], names.into_iter())
+        worded(tr, [&english, &chinese], names)
     };
     let wider = clause(
         &wider,
-        format!("a change, {MARGIN} not excluded"),
+        format!("changed, possibly by {MARGIN} or more"),
         format!("有变化，不排除 {MARGIN}"),
     );
     let within = clause(
@@ -554,13 +536,11 @@ fn unproven_clause(
     tr: &Translation,
 ) -> Option<String> {
     if has_finding {
-        return (!unproven.is_empty()).then(|| {
-            let names = list(unproven, named, tr, |one| one.method.to_owned());
-            tr.pick(
-                format!("no evidence on {names}"),
-                format!("{names} 证据不足"),
-            )
-        });
+        let names = some_of(unproven, named, tr, |one| one.method.to_owned())?;
+        return Some(tr.pick(
+            format!("no evidence on {names}"),
+            format!("{names} 证据不足"),
+        ));
     }
     let names = listed_unproven(unproven, named, tr)?;
     // These intervals exclude 0: what is in doubt is the judge.
@@ -648,10 +628,7 @@ const MAX_EDIT: usize = 40;
 
 /// The first clause, `after removing `## Current state``, or against the other method that is the baseline.
 fn with_edit(first: &str, change: &Comparison, summary: &Summary, tr: &Translation) -> String {
-    let first = match tr.locale {
-        Locale::En => capitalized(first, summary),
-        Locale::Zh => first.to_owned(),
-    };
+    let first = tr.pick(capitalized(first, summary), first.to_owned());
     let Some(edit) = edit_note(change) else {
         return first;
     };
@@ -669,10 +646,7 @@ fn with_edit(first: &str, change: &Comparison, summary: &Summary, tr: &Translati
         EditNote::Setting(text) => (format!("after {text}"), format!("{text} 后")),
         EditNote::Several(count) => (format!("after {count} edits"), format!("{count} 处改动后")),
     };
-    match tr.locale {
-        Locale::En => format!("{first} {english}"),
-        Locale::Zh => format!("{chinese}，{first}"),
-    }
+    tr.pick(format!("{first} {english}"), format!("{chinese}，{first}"))
 }
 
 /// What else restricts or follows from a change, each in a few words. `growth` is that of the tokens, unless it was named.

@@ -96,7 +96,7 @@ pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option
         let figures: [&dyn Display; 3] = [name, &left_out.contexts, &left_out.of];
         Some(fill(tr.not_compressed_part, &figures))
     });
-    let parts = joined(parts, separator(tr))?;
+    let parts = joined(parts, tr.comma)?;
     Some(fill(tr.not_compressed_line, &[&parts]))
 }
 
@@ -120,7 +120,7 @@ pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translati
     let unqualified = unqualified.iter().map(|(judges, names)| {
         fill(
             tr.unqualified,
-            &[&names.join(separator(tr)), &judges.join(separator(tr))],
+            &[&names.join(tr.comma), &judges.join(tr.comma)],
         )
     });
     unqualified.chain(narrow).collect()
@@ -137,7 +137,7 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
             let part = method.truncated_share.filter(|share| *share > 0.0);
             part.map(|part| format!("{name} {}", share(Some(part))))
         });
-        let shares = joined(shares, ", ")?;
+        let shares = joined(shares, tr.comma)?;
         Some(fill(tr.truncated_replies, &[&shares]))
     });
     notes.collect()
@@ -147,7 +147,7 @@ fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Ve
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     let notes = summary.identical_contexts.iter().map(|found| {
         let ([a, b], contexts) = (&found.methods, &found.contexts);
-        let settings = joined(found.settings.iter().cloned(), ", ");
+        let settings = joined(found.settings.iter().cloned(), tr.comma);
         let idle = settings.map(|settings| fill(tr.setting_changed_nothing, &[&settings]));
         fill(
             tr.identical_contexts,
@@ -203,11 +203,7 @@ fn lexical_parts(design: &Design, tr: &Translation) -> String {
         .map(|model| model.name.as_str())
         .collect();
     names.dedup();
-    names.join(separator(tr))
-}
-
-fn separator(tr: &Translation) -> &'static str {
-    tr.pick(", ", "、")
+    names.join(tr.comma)
 }
 
 /// Properties of the design that affect how scores can be compared.
@@ -229,7 +225,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     }
     let methods = summary.methods.iter();
     let deterministic = methods.filter(|(_, m)| m.real_runs == Some(1.0) && summary.runs > 1);
-    let deterministic = joined(deterministic.map(|(name, _)| name.clone()), ", ");
+    let deterministic = joined(deterministic.map(|(name, _)| name.clone()), tr.comma);
     notes.extend(deterministic.map(|names| fill(tr.deterministic, &[&names])));
     notes.extend(variance(summary, tr));
     notes.extend(panel_agreement(summary, tr));
@@ -240,7 +236,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
 fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     let shares = (summary.variance_shares.iter())
         .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share));
-    Some(fill(tr.variance, &[&joined(shares, separator(tr))?]))
+    Some(fill(tr.variance, &[&joined(shares, tr.comma)?]))
 }
 
 /// Judges that belong to the model family of an answerer or compressor.
@@ -267,7 +263,7 @@ fn families(design: &Design, tr: &Translation) -> Vec<String> {
             related.sort_unstable();
             related.dedup();
             (!related.is_empty())
-                .then(|| fill(tr.same_family, &[&judge.model, &related.join(", ")]))
+                .then(|| fill(tr.same_family, &[&judge.model, &related.join(tr.comma)]))
         });
     notes.collect()
 }
@@ -287,7 +283,7 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
             .map(|reference| format!("`{}`", reference.replace('`', "'")))
             .collect();
         let rate = format!("{:.1}", found.per_1000_tokens?);
-        let names = names.join(tr.and_comma);
+        let names = names.join(tr.comma);
         Some(fill(tr.invented_part, &[name, &found.count, &rate, &names]))
     });
     let parts = joined(parts, tr.pick("; ", "；"));
@@ -364,10 +360,7 @@ pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<Stri
         format!("{name} {closed} → {open}")
     });
     let gains: Vec<String> = gains.collect();
-    let shown = joined(
-        first_of(&gains, NAMED_METHODS, tr, Clone::clone),
-        tr.and_comma,
-    )?;
+    let shown = joined(first_of(&gains, NAMED_METHODS, tr, Clone::clone), tr.comma)?;
     let line = fill(tr.open_book_line, &[&shown]);
     joined([line].into_iter().chain(archive_sentence(summary, tr)), " ")
 }

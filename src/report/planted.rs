@@ -4,11 +4,11 @@ use super::document::{Block, Section};
 use super::figures::{share_cell, text_table};
 use super::styled::{TextTable, known, named_row, plain_cell};
 use super::translation::{Translation, joined};
+use crate::action::BuiltInStrategy;
 use crate::planted::{Kind, State};
 use crate::results::{
     FigureTableId, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
 };
-use base::locale::Locale;
 
 /// What became of planted items, or why they show nothing.
 pub(super) fn items(summary: &Summary, tr: &Translation) -> Option<Section> {
@@ -51,8 +51,7 @@ pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
         .flat_map(|(group, names)| names.iter().map(move |name| (group, name)))
         .collect();
     let heading = |(group, name): &(usize, &String)| match group {
-        0 => kind_or_state(name, tr),
-        1 => position(name, tr),
+        0 | 1 => word(name, tr),
         _ => tr.pick(format!("after {name}"), format!("{name} 次后")),
     };
     let rows = planted(summary).map(|(name, found)| {
@@ -83,10 +82,10 @@ pub(super) fn states(summary: &Summary, tr: &Translation) -> Option<Section> {
                 let count = said.get(state.name());
                 plain_cell(known(count, u64::to_string))
             });
-            named_row(format!("{name} · {}", kind_or_state(truth, tr)), counts)
+            named_row(format!("{name} · {}", word(truth, tr)), counts)
         })
     });
-    let states = State::ALL.map(|state| kind_or_state(state.name(), tr));
+    let states = State::ALL.map(|state| word(state.name(), tr));
     let header = std::iter::once(tr.method.to_owned()).chain(states);
     let table = TextTable::new(header, rows);
     let title = tr.pick(
@@ -107,11 +106,9 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
     if let Some(void) = void(summary, tr) {
         return Some(void);
     }
-    let full = summary
-        .methods
-        .iter()
-        .find(|(_, method)| method.strategy == "full");
-    let full = full.and_then(|(_, method)| method.planted.as_ref());
+    let mut methods = summary.methods.values();
+    let full = methods.find(|method| method.is(BuiltInStrategy::Full));
+    let full = full.and_then(|method| method.planted.as_ref());
     let candidates = summary
         .methods
         .iter()
@@ -183,7 +180,7 @@ fn rules_line(summary: &Summary, tr: &Translation) -> Option<String> {
         kept.share?;
         Some(format!("{name} {}", of(kept, tr)))
     });
-    let kept = joined(kept, tr.pick(", ", "，"))?;
+    let kept = joined(kept, tr.comma)?;
     Some(tr.pick(
         format!("Planted rules kept: {kept}."),
         format!("植入规则保留：{kept}。"),
@@ -202,7 +199,7 @@ fn void(summary: &Summary, tr: &Translation) -> Option<String> {
 /// The kinds that even the whole transcript gets wrong too often.
 pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> {
     let kinds = summary.planted_control.left_alone.iter();
-    let kinds = joined(kinds.map(ToString::to_string), ", ")?;
+    let kinds = joined(kinds.map(ToString::to_string), tr.comma)?;
     Some(tr.pick(
         format!("planted items of these kinds are excluded from all figures, because the whole transcript gets under 75% of them right: {kinds}."),
         format!("以下种类的植入项不计入任何数字，因为完整会话上答对不到 75%：{kinds}。"),
@@ -211,25 +208,23 @@ pub(super) fn left_alone(summary: &Summary, tr: &Translation) -> Option<String> 
 
 /// What changed against the baseline: what rose, or how large a rise would have been found.
 pub(super) fn change(found: &PlantedComparison, tr: &Translation) -> Vec<String> {
-    let worse = found.regressed().map(|(name, test)| {
-        let (before, after) = (of(&test.before, tr), of(&test.after, tr));
-        let name = figure(name, tr);
-        tr.pick(
-            format!("planted items, {name}: {before} → {after}, more than chance."),
-            format!("植入项，{name}：{before} → {after}，超出偶然。"),
-        )
-    });
-    let mut lines: Vec<String> = worse.collect();
-    let quiet = found.pooled.iter().filter(|(_, test)| !test.regressed);
-    lines.extend(quiet.map(|(name, test)| {
+    let line = |name: &str, test: &PlantedTest, found: &str| {
         let (before, after, name) = (of(&test.before, tr), of(&test.after, tr), figure(name, tr));
-        let found = smallest(test, tr);
         tr.pick(
-            format!("planted items, {name}: {before} → {after}, no evidence of a rise{found}."),
-            format!("植入项，{name}：{before} → {after}，没有上升的证据{found}。"),
+            format!("planted items, {name}: {before} → {after}, {found}."),
+            format!("植入项，{name}：{before} → {after}，{found}。"),
         )
-    }));
-    lines
+    };
+    let worse = tr.pick("more than chance", "超出偶然");
+    let worse = found
+        .regressed()
+        .map(|(name, test)| line(name, test, worse));
+    let quiet = found.pooled.iter().filter(|(_, test)| !test.regressed);
+    let quiet = quiet.map(|(name, test)| {
+        let none = tr.pick("no evidence of a rise", "没有上升的证据");
+        line(name, test, &format!("{none}{}", smallest(test, tr)))
+    });
+    worse.chain(quiet).collect()
 }
 
 fn smallest(test: &PlantedTest, tr: &Translation) -> String {
@@ -252,7 +247,7 @@ fn figure(name: &str, tr: &Translation) -> String {
     match name {
         "resurrected" => tr.pick("came back", "又回来").to_owned(),
         "forgotten" => tr.pick("forgotten", "遗忘").to_owned(),
-        name => kind_or_state(name, tr),
+        name => word(name, tr),
     }
 }
 
@@ -267,8 +262,8 @@ fn came_back(kind: Kind) -> (&'static str, &'static str) {
     }
 }
 
-/// The word for a kind of item, or for a state.
-fn kind_or_state(name: &str, tr: &Translation) -> String {
+/// The word for a kind of item, a state or a position.
+fn word(name: &str, tr: &Translation) -> String {
     let chinese = match name {
         "open" => "未办",
         "done" => "已办",
@@ -281,20 +276,10 @@ fn kind_or_state(name: &str, tr: &Translation) -> String {
         "started" => "已启动",
         "nobody asked us" => "无人要求",
         "not in the context" => "上下文中没有",
-        other => other,
-    };
-    tr.pick(name, chinese).to_owned()
-}
-
-fn position(name: &str, tr: &Translation) -> String {
-    let chinese = match name {
         "early" => "前段",
         "middle" => "中段",
         "late" => "后段",
         other => other,
     };
-    match tr.locale {
-        Locale::En => name.to_owned(),
-        Locale::Zh => chinese.to_owned(),
-    }
+    tr.pick(name, chinese).to_owned()
 }

@@ -489,14 +489,14 @@ fn contradictions(summary: &Summary, found: &Headline) -> Vec<String> {
                         && small.is_some_and(|c| {
                             names(Some(c), method)
                                 && !c.contains(" more")
-                                && !c.contains("not excluded")
+                                && !c.contains("possibly by")
                         })),
                     format!("{method} may have changed by 0.3"),
                 );
             }
             for method in &comparison.absent {
                 check(
-                    names(clause(&text, "missing on this side"), method),
+                    names(clause(&text, "missing here"), method),
                     format!("{method} is gone"),
                 );
             }

@@ -75,7 +75,7 @@ texts! {
         "对无法回答的问题的编造：{} → {}";
     truncated_change: "answers that the token limit cut off: {} → {}", "被词元上限截断的回答：{} → {}";
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
-    and_comma: ", ", "、";
+    comma: ", ", "、";
     single_run:
         "One repetition cannot tell an edit from chance; use `runs = 3`.",
         "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";
@@ -165,7 +165,7 @@ texts! {
         "事实保留：按字面规则判断，因此改写措辞的方法仅因措辞就可能少算至多 8%。";
     question_formula:
         "tokens/question: tokens of the context, and, where the answer lacks an expected fact, those of the whole transcript, \
-         with which it is asked again. This takes it that the reader notices a failure. Facts that \
+         with which it is asked again. This assumes that the reader notices a failure. Facts that \
          `none` answers too do not count.",
         "每题词元：上下文的词元；回答缺少预期事实时，再加用完整记录重问一次的词元。这里假定读者会发现失败。`none` 也能答出的事实不计。";
     open_book_title: "Open book: answers with a search in what was replaced", "开卷：可检索被替换内容时的回答";
@@ -250,7 +250,7 @@ texts! {
         "{} 的 {}：这些样本看不出任何差异。";
     compared:
         "Only what both sides have is compared: {} fixtures with {} probes. {} probes of either side are left out.",
-        "只比较两侧共有的部分：{} 个样本、{} 个问题；两侧共有 {} 个问题未计入。";
+        "只比较两侧共有的部分：{} 个样本、{} 个问题；只在一侧的 {} 个问题未计入。";
     newly_failing:
         "{}: chains (fixture and run) that fail now but not in the baseline ({}): {}.",
         "{}：基线中未失败、现在失败的链（样本与运行）（{}）：{}。";
