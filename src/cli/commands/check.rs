@@ -112,20 +112,14 @@ fn check_project(common: &Common, model: Option<String>) -> Result<CheckResult, 
             result.problems.0.extend(missing_keys.0);
         }
         Err(Failure {
-            exit: Exit::BadInput,
+            exit: exit @ (Exit::BadInput | Exit::EmptySelection),
             problems,
         }) => {
+            result.is_empty = exit == Exit::EmptySelection;
             result.problems = problems;
             result.access = open(false, false).ok().map(|Opened { pipeline, .. }| {
                 ExternalAccess::from_pipeline(&pipeline).with_generator(&pipeline)
             });
-        }
-        Err(Failure {
-            exit: Exit::EmptySelection,
-            problems,
-        }) => {
-            result.is_empty = true;
-            result.problems = problems;
         }
         Err(other) => return Err(other),
     }

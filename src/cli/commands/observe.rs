@@ -84,7 +84,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
         let economics = sessions::economics::economics(found.steps, &price_of);
         return Ok(show_economics(&observation, &economics, console));
     }
-    let has_project = find_pipeline(&folder(common), common.config.as_deref()).is_ok();
+    let has_project = find_pipeline(&folder(common), None).is_ok();
     console.report(&observation, || {
         let mut blocks = observed(&observation, shown(LISTED), found.others, locale);
         blocks.extend(not_counted(&observation, locale));
@@ -98,11 +98,15 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
             console.print(&format!("\n{next}"));
         }
     });
-    Ok(if observation.sessions.is_empty() {
-        Exit::EmptySelection
-    } else {
-        Exit::Done
-    })
+    Ok(ended(observation.sessions.is_empty()))
+}
+
+/// How the command ends, which fails where it found nothing.
+fn ended(is_empty: bool) -> Exit {
+    match is_empty {
+        true => Exit::EmptySelection,
+        false => Exit::Done,
+    }
 }
 
 impl ObserveArgs {
@@ -149,11 +153,7 @@ fn show_economics(
         let sections = report::economics(economics, console.locale);
         console.print(&console.styled(&styled_sections(&sections, width)));
     });
-    if observation.sessions.is_empty() && economics.sessions == 0 {
-        Exit::EmptySelection
-    } else {
-        Exit::Done
-    }
+    ended(observation.sessions.is_empty() && economics.sessions == 0)
 }
 
 fn paths_help() -> String {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use super::measures::Measures;
 use crate::action::{BuiltInStrategy, CellCoordinate, Digest, RequestTurn, Work};
-use crate::answer::{Answer, Asked, Round};
-use crate::compress::Context;
+use crate::answer::{Answer, Asked, Recovery, Round};
+use crate::compress::{Context, Strategy};
 use crate::entries::{EntryLookup, keep_tokens};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
@@ -221,12 +221,7 @@ impl<'e> RowBuilder<'e> {
 
     /// Notes for each fact whether a search returned it, if the answerer could search.
     fn mark_found(&self, task: &JudgeTask, measure: &ProbeMeasure, facts: &mut [FactOutcome]) {
-        if self
-            .pipeline
-            .answerer(task.cell.answer.answerer)
-            .recovery
-            .is_none()
-        {
+        if self.recovery(task).is_none() {
             return;
         }
         let found = measure.found_in(
@@ -239,6 +234,12 @@ impl<'e> RowBuilder<'e> {
         }
     }
 
+    /// How the answerer may search, if it may.
+    fn recovery(&self, task: &JudgeTask) -> Option<&Recovery> {
+        let answerer = self.pipeline.answerer(task.cell.answer.answerer);
+        answerer.recovery.as_ref()
+    }
+
     /// What the answerer searched for, if it could search.
     fn open_book(
         &self,
@@ -246,11 +247,7 @@ impl<'e> RowBuilder<'e> {
         measure: &ProbeMeasure,
         present: Option<&[bool]>,
     ) -> Option<OpenBook> {
-        let recovery = self
-            .pipeline
-            .answerer(task.cell.answer.answerer)
-            .recovery
-            .as_ref()?;
+        let recovery = self.recovery(task)?;
         let (exchange, texts) = (&task.exchange, &task.context.texts);
         let searched = present.filter(|present| exchange.used() > 0 && present.contains(&false));
         let gold_found = searched.map(|present| {
@@ -441,9 +438,10 @@ impl<'e> RowBuilder<'e> {
             return None;
         };
         let method = self.pipeline.method(context.cell.chain.method);
-        let is_end = [BuiltInStrategy::Full, BuiltInStrategy::None]
-            .iter()
-            .any(|end| end.name() == method.strategy.name());
+        let is_end = matches!(
+            method.strategy,
+            Strategy::Rule(BuiltInStrategy::Full | BuiltInStrategy::None)
+        );
         if is_end || loaded.compressed.is_unchanged {
             return None;
         }
