@@ -162,7 +162,7 @@ pub(crate) fn named_side(
     let label = previous(results, own)?.to_string();
     console.note(&say!(
         console.locale,
-        "`{label}` is taken: the newest complete results",
+        "using `{label}`, the newest complete results",
         "取用 `{label}`：最新的完整结果"
     ));
     Ok(label)

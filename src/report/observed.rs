@@ -395,7 +395,7 @@ pub fn economics(economics: &Economics, locale: Locale) -> Vec<Section> {
         let products = Format::products(&products, locale.pick("and", "和"));
         said.push(say!(
             locale,
-            "logs of {products} count output in part only, so it costs more than is shown",
+            "{products} logs count only part of the output, so the real cost is higher",
             "{products} 的日志只计部分输出，因此实际费用高于所示"
         ));
     }

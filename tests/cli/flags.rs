@@ -242,8 +242,8 @@ fn a_side_that_is_not_named_is_the_newest_complete_result_and_is_said() {
         .expect(2, "compare a")
         .says(&["there are no other complete results"]);
     project.expect(0, &format!("{run} --label b --methods full,twin"));
-    let b = "`b` is taken: the newest complete results";
-    let a = "`a` is taken: the newest complete results";
+    let b = "using `b`, the newest complete results";
+    let a = "using `a`, the newest complete results";
     for (command, taken) in [
         ("compare --only-common", &[b, a][..]),
         ("compare a --only-common", &[b]),
@@ -251,8 +251,8 @@ fn a_side_that_is_not_named_is_the_newest_complete_result_and_is_said() {
     ] {
         let ended = project.expect(0, command);
         ended.says(taken);
-        assert_eq!(ended.stderr.matches(" is taken").count(), taken.len());
+        assert_eq!(ended.stderr.matches(", the newest complete results").count(), taken.len());
     }
     let ended = project.expect(0, "compare a b --only-common");
-    assert!(!ended.stderr.contains("is taken"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("the newest complete results"), "{}", ended.stderr);
 }

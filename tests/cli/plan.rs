@@ -162,7 +162,7 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
         "No changes found since b.",
         "next: compeval run --label c --compare-to b",
     ]);
-    text.says(&["`b` is taken: the newest complete results"]);
+    text.says(&["using `b`, the newest complete results"]);
     let text = project.expect(0, "plan --compare-to a");
     text.stdout_says(&["since a: ", "prompt changed (prompts/anchored.md:17"]);
     // The run that is named next is not refused.

@@ -45,7 +45,7 @@ pub(crate) struct ShowArgs {
     /// The result set [default: the newest of a run that has ended]
     #[arg(long)]
     pub(crate) label: Option<String>,
-    /// The answer with a search in what was replaced
+    /// Show the answer that could search the replaced messages
     #[arg(long)]
     pub(crate) open: bool,
     /// The items planted in it: what was said, what the contexts have, what was replied
@@ -180,7 +180,7 @@ pub(crate) fn note_partial(
         let path = path.strip_prefix(directory(common)).unwrap_or(path);
         let path = shell_word(&path.display().to_string());
         format!(
-            "a later run of `{label}` is incomplete, with {cells}; {path} in place of the label names its results"
+            "a later run of `{label}` is incomplete, with {cells}; to read them, give {path} instead of the label"
         )
     } else {
         return;

@@ -23,7 +23,7 @@ pub(crate) struct CompareArgs {
     /// What is judged: LABEL, LABEL:METHOD, LABEL:METHOD/ANSWERER or the path of a results folder, as ./FOLDER
     #[arg(default_value = PREVIOUS, hide_default_value = true)]
     pub(crate) a: String,
-    /// The baseline, named in the same way; each side that is not named is the newest complete results beside the other
+    /// The baseline, named in the same way; a side you leave out defaults to the newest complete results other than the one you named
     #[arg(default_value = PREVIOUS, hide_default_value = true)]
     pub(crate) b: String,
     /// Print every table, not one screen

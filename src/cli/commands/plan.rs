@@ -213,9 +213,7 @@ fn remote_note(
     }
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     (pulled > 0).then(|| {
-        format!(
-            "{pulled} of what is cached is in {url} alone: a run pulls it, and it costs nothing"
-        )
+        format!("{pulled} cached outputs exist only in {url}; a run downloads them at no cost")
     })
 }
 

@@ -22,7 +22,7 @@ use base::text::shell_word;
 pub(crate) struct ReportArgs {
     /// The result set [default: that of the newest run that has ended]
     pub(crate) label: Option<String>,
-    /// Open report.html in the browser, as it was written; without a label, that of the newest run that has ended
+    /// Open report.html in the browser without rewriting it [default: the newest finished run]
     #[arg(long, conflicts_with = "csv")]
     pub(crate) open: bool,
     /// Print published scores of other methods, which were not measured here

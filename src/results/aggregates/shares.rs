@@ -337,7 +337,7 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
 }
 
 /// The tokens of a question: of its context and, where the answer lacks an expected fact, of the whole transcript, with
-/// which it is asked again. This takes it that the reader notices a failure. Facts
+/// which it is asked again. This assumes that the reader notices a failure. Facts
 /// that the floor answers too do not count; `None` where no other is expected.
 fn tokens_of_question(
     measured: &MeasuredAnswer,

@@ -52,7 +52,7 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let absent = comparison.absent.iter().map(|method| {
         let why = say!(
             comparison.locale,
-            "missing on this side, and {} has it",
+            "missing here, present in {}",
             "本侧缺少，而 {} 有",
             comparison.baseline
         );
