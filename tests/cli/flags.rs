@@ -251,8 +251,13 @@ fn a_side_that_is_not_named_is_the_newest_complete_result_and_is_said() {
     ] {
         let ended = project.expect(0, command);
         ended.says(taken);
-        assert_eq!(ended.stderr.matches(", the newest complete results").count(), taken.len());
+        let notes = ended.stderr.matches(", the newest complete results");
+        assert_eq!(notes.count(), taken.len());
     }
     let ended = project.expect(0, "compare a b --only-common");
-    assert!(!ended.stderr.contains("the newest complete results"), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("the newest complete results"),
+        "{}",
+        ended.stderr
+    );
 }
