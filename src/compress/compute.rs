@@ -90,26 +90,6 @@ pub(super) fn units(messages: &[Message]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Whether every result in `messages` follows its call and every call has its result.
-pub(super) fn pairs_hold(messages: &[Message]) -> bool {
-    let mut open: Vec<&str> = Vec::new();
-    for message in messages {
-        if message.role == Role::Tool {
-            let id = message.tool_call_id.as_deref().unwrap_or("");
-            let Some(at) = open.iter().position(|call| *call == id) else {
-                return false;
-            };
-            open.remove(at);
-            continue;
-        }
-        if !open.is_empty() {
-            return false;
-        }
-        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
-    }
-    open.is_empty()
-}
-
 /// Characters from which an argument of a call is masked with its result.
 const LONG_ARGUMENT: usize = 400;
 
@@ -279,7 +259,7 @@ fn drop_oldest(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Mes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compress::compute::pairs_hold;
+    use base::message::unpaired;
     use proptest::prelude::*;
     use sessions::transcript::ToolCall;
 
@@ -324,7 +304,7 @@ mod tests {
         ) {
             let messages = transcript(&turns);
             let kept = keep_newest(&messages, Tokens(target), &words);
-            prop_assert!(pairs_hold(&kept));
+            prop_assert!(unpaired(&kept).is_empty());
             prop_assert!(messages.ends_with(&kept));
             let size: Tokens = kept.iter().map(|m| words(&m.countable_text())).sum();
             prop_assert!(size <= Tokens(target));
@@ -420,7 +400,7 @@ mod tests {
         fn pairs_stay_together_and_the_size_is_kept(count in 0usize..6, length in 0usize..600, keep in 0usize..4, target in 0u64..4000) {
             let messages = reads(count, length);
             let masked = mask(&messages, keep, Some(Tokens(target)), &letters);
-            prop_assert!(pairs_hold(&masked));
+            prop_assert!(unpaired(&masked).is_empty());
             prop_assert!(size(&masked) <= target);
             prop_assert_eq!(mask(&messages, keep, None, &letters).len(), messages.len());
         }

@@ -106,6 +106,42 @@ impl ToolCall {
     }
 }
 
+/// A result without its call, or a call without its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unpaired<'a> {
+    /// The result; of a call, the last message that could have been its result.
+    pub at: usize,
+    /// The id of the call.
+    pub id: &'a str,
+    /// Whether it is a call.
+    pub is_call: bool,
+}
+
+/// What breaks a history: results must follow their calls, and nothing may stand between them.
+pub fn unpaired(messages: &[Message]) -> Vec<Unpaired<'_>> {
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    let call = |at: usize, id| Unpaired {
+        at: at.saturating_sub(1),
+        id,
+        is_call: true,
+    };
+    for (at, message) in messages.iter().enumerate() {
+        if message.role == Role::Tool {
+            let id = message.tool_call_id.as_deref().unwrap_or_default();
+            let is_call = false;
+            match open.iter().position(|call| *call == id) {
+                Some(call) => drop(open.remove(call)),
+                None => found.push(Unpaired { at, id, is_call }),
+            }
+            continue;
+        }
+        found.extend(open.drain(..).map(|id| call(at, id)));
+        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
+    }
+    found.extend(open.into_iter().map(|id| call(messages.len(), id)));
+    found
+}
+
 /// The kinds of tool call: one so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,16 +1,12 @@
-//! The two histories: what of the second is the summary, what was kept, and what the rules look up in the first.
-//!
-//! What of a text is prose, and in which script it is written.
+//! The two histories: what of the second is the summary, what was kept, and what the rules look up in the first; and
+//! what of a text is prose, and in which script it is written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use crate::report::{Finding, Options, Verdict};
 use base::lazy_patterns;
-use base::message::{Message, Role};
+use base::message::{Message, Role, Unpaired, unpaired};
 use base::text::{one_line, pattern, shortened};
 use base::tokens::estimate_tokens;
 use base::units::Tokens;
@@ -44,13 +40,6 @@ const OPENINGS: [&str; 7] = [
     "Here is a summary of the conversation to date",
     "Previous conversation summary",
 ];
-
-/// What products write after them: from here to the end.
-static ENDINGS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?m)^\s*(?:If you need specific details from before compaction|(?:Please )?[Cc]ontinue the conversation from where|<(?:read|modified)-files>|-{3} ?END OF CONTEXT SUMMARY)",
-    )
-});
 
 impl<'a> Histories<'a> {
     pub(crate) fn new(
@@ -189,18 +178,12 @@ fn without_analysis(summary: &str) -> String {
 
 /// The tokens of a history, by one estimate for both sides.
 fn tokens(messages: &[Message]) -> Tokens {
-    messages
-        .iter()
-        .map(|message| {
-            let calls = message
-                .tool_calls
-                .iter()
-                .map(|call| estimate_tokens(&call.function.arguments));
-            calls.fold(estimate_tokens(&message.content), |sum, call| sum + call)
-        })
-        .fold(Tokens(4 * messages.len() as u64), |sum, message| {
-            sum + message
-        })
+    let of_message = |message: &Message| {
+        let calls = message.tool_calls.iter();
+        let calls = calls.map(|call| estimate_tokens(&call.function.arguments));
+        Tokens(4) + estimate_tokens(&message.content) + calls.sum::<Tokens>()
+    };
+    messages.iter().map(of_message).sum()
 }
 
 /// The history hardly shrinks.
@@ -210,15 +193,17 @@ pub(crate) fn no_smaller(histories: &Histories<'_>) -> Option<Vec<Finding>> {
     }
     let [before, after] = [histories.before, histories.after].map(tokens);
     let freed = 1.0 - after.0 as f64 / before.0.max(1) as f64;
+    if freed >= histories.options.least_freed {
+        return Some(Vec::new());
+    }
     let message = format!(
         "about {} tokens become {}: {:.0}% are freed",
         before.0,
         after.0,
         freed * 100.0
     );
-    let is_found = freed < histories.options.least_freed;
-    let finding = || Finding::new(histories.rejects_if_whole(), message, "the whole history");
-    Some(is_found.then(finding).into_iter().collect())
+    let verdict = histories.rejects_if_whole();
+    Some(vec![Finding::new(verdict, message, "the whole history")])
 }
 
 /// A history that a provider refuses: a result without its call, a call without its result, a kept message without its
@@ -228,40 +213,25 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Option<Vec<Finding>>
     let reject = |message: String, at: usize| {
         Finding::reject(message, format!("message {} of the history after", at + 1))
     };
+    // What was open before the compaction may be: a call whose result is still to come.
+    let is_awaited = |one: &Unpaired<'_>| {
+        let is_result = |old: &Message| old.tool_call_id.as_deref() == Some(one.id);
+        one.is_call && one.at + 1 == after.len() && !before.iter().any(is_result)
+    };
     let mut found = Vec::new();
-    let mut open: Vec<&str> = Vec::new();
-    for (at, message) in after.iter().enumerate() {
-        if message.role == Role::Tool {
-            let id = message.tool_call_id.as_deref().unwrap_or_default();
-            match open.iter().position(|call| *call == id) {
-                Some(call) => drop(open.remove(call)),
-                None => found.push(reject(format!("the result of `{id}` follows no call"), at)),
-            }
-            continue;
-        }
-        found.extend(open.drain(..).map(|id| {
-            reject(
-                format!("the call `{id}` has no result"),
-                at.saturating_sub(1),
-            )
-        }));
-        if message.role == Role::System && at > 0 && before.first() == Some(message) {
+    for one in unpaired(after).iter().filter(|one| !is_awaited(one)) {
+        let message = if one.is_call {
+            format!("the call `{}` has no result", one.id)
+        } else {
+            format!("the result of `{}` follows no call", one.id)
+        };
+        found.push(reject(message, one.at));
+    }
+    for (at, message) in after.iter().enumerate().skip(1) {
+        if message.role == Role::System && before.first() == Some(message) {
             found.push(reject("the system message is not the first".to_owned(), at));
         }
-        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
     }
-    // What was open before the compaction may be: a call whose result is still to come.
-    let is_awaited = |id: &str| {
-        !before
-            .iter()
-            .any(|message| message.tool_call_id.as_deref() == Some(id))
-    };
-    found.extend(open.iter().filter(|id| !is_awaited(id)).map(|id| {
-        reject(
-            format!("the call `{id}` has no result"),
-            after.len().saturating_sub(1),
-        )
-    }));
     for (at, message) in after.iter().enumerate() {
         let is_stripped = |old: &Message| {
             old.role == message.role
@@ -281,10 +251,6 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Option<Vec<Finding>>
     Some(found)
 }
 
-/// How the importer writes an image or another file.
-static MEDIA: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\[[^\[\]\n]{1,80}: (?:[a-z]+/[\w.+-]+|unknown type), \d+ bytes\]"));
-
 /// A text without the placeholders of images.
 pub(crate) fn without_media(text: &str) -> Cow<'_, str> {
     MEDIA.replace_all(text, "")
@@ -296,6 +262,12 @@ pub(crate) fn excerpt(text: &str) -> String {
 }
 
 lazy_patterns! {
+    /// What products write after summaries: from here to the end.
+    ENDINGS = pattern(
+        r"(?m)^\s*(?:If you need specific details from before compaction|(?:Please )?[Cc]ontinue the conversation from where|<(?:read|modified)-files>|-{3} ?END OF CONTEXT SUMMARY)",
+    );
+    /// How the importer writes an image or another file.
+    MEDIA = pattern(r"\[[^\[\]\n]{1,80}: (?:[a-z]+/[\w.+-]+|unknown type), \d+ bytes\]");
     /// Code, quotations, addresses and paths: what a writer of any language repeats as it stands. A path ends where
     /// its script does: an unspaced text may touch it.
     REPEATED = pattern(r#"`[^`\n]*`|"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|[!-~]*[/_\\][!-~]*"#);
@@ -346,12 +318,12 @@ fn script_of(c: char) -> Option<Script> {
     })
 }
 
-/// How much of a text is in each script. A sign of an unspaced script says about as much as three letters.
+/// How much of a text is in each script. A Chinese, Japanese or Korean sign says about as much as three letters.
 pub(crate) fn letters(text: &str) -> BTreeMap<Script, usize> {
     let mut counts = BTreeMap::new();
     for script in text.chars().filter_map(script_of) {
-        let is_unspaced = matches!(script, Script::EastAsian | Script::Hangul);
-        *counts.entry(script).or_default() += if is_unspaced { 3 } else { 1 };
+        let is_dense = matches!(script, Script::EastAsian | Script::Hangul);
+        *counts.entry(script).or_default() += if is_dense { 3 } else { 1 };
     }
     counts
 }

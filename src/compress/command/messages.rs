@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::compress::CompressFault;
-use crate::compress::compute::pairs_hold;
+use base::message::unpaired;
 use sessions::transcript::{Message, Role, ToolCall};
 
 fn shapes() -> &'static str {
@@ -58,7 +58,7 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
         })?;
         messages.extend(read);
     }
-    if !pairs_hold(&messages) {
+    if !unpaired(&messages).is_empty() {
         let expected =
             "every tool call directly followed by its results, and no result without its call";
         return Err(CompressFault::contract(
