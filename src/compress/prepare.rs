@@ -4,9 +4,8 @@ use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUES
 use super::shape::{Kept, SpanText};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
-    BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS,
-    InputValue, ModelRequest, Program, Prompt, RequestTurn, Template, TemplateFault, Variable,
-    Work,
+    BuiltInStrategy, ComposedValue, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
+    Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
@@ -53,21 +52,13 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
             style,
             model,
             template,
-            placement: PromptPlacement::Inline,
+            placement,
             ..
-        } => prompt_inline(method, *style, model, template, input),
-        Strategy::Prompted {
-            model,
-            template,
-            placement: PromptPlacement::System,
-            ..
-        } => prompt_first(method, model, template, input),
-        Strategy::Prompted {
-            model,
-            template,
-            placement: PromptPlacement::Last,
-            ..
-        } => prompt_last(method, model, template, input),
+        } => match placement {
+            PromptPlacement::Inline => prompt_inline(method, *style, model, template, input),
+            PromptPlacement::System => prompt_as_system(method, model, template, input),
+            PromptPlacement::Last => prompt_last(method, model, template, input),
+        },
         Strategy::Opaque { model } => {
             let mut request = compaction(model, Operation::Compact, input);
             if let Some(RequestTurn::Text(_, system)) = session_system(input.system, input.locale)?
@@ -113,28 +104,13 @@ fn prompt_inline(
 
 /// Sends the prompt as the system message, then the conversation, then a request for the summary. A prompt that does
 /// not insert the previous summary gets it at the beginning of the conversation.
-fn prompt_first(
+fn prompt_as_system(
     method: &Method,
     model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input
-        .previous
-        .map_or(InputValue::from(""), InputValue::Output);
-    let system = fill(
-        method,
-        template,
-        input,
-        input.span.text.clone(),
-        previous.clone(),
-    )?;
-    let earlier = match input.previous {
-        Some(_) if !inserts(&system, "previous_summary") => {
-            Some(earlier_summary(previous, input.locale)?)
-        }
-        _ => None,
-    };
+    let (system, earlier) = prompt_and_earlier(method, template, input)?;
     let messages =
         (!inserts(&system, "transcript")).then(|| RequestTurn::Messages(input.span.json.clone()));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
@@ -179,16 +155,7 @@ fn prompt_last(
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
-    let previous = input
-        .previous
-        .map_or(InputValue::from(""), InputValue::Output);
-    let prompt = fill(
-        method,
-        template,
-        input,
-        input.span.text.clone(),
-        previous.clone(),
-    )?;
+    let (prompt, earlier) = prompt_and_earlier(method, template, input)?;
     let mut turns = Vec::new();
     turns.extend(session_system(input.system, input.locale)?);
     if input.previous.is_some() {
@@ -201,10 +168,8 @@ fn prompt_last(
                 super::compute::json_of(before).into(),
             ));
         }
-        if !inserts(&prompt, "previous_summary") {
-            turns.push(earlier_summary(previous, input.locale)?);
-        }
     }
+    turns.extend(earlier);
     if !inserts(&prompt, "transcript") {
         let conversation = input.kept.map_or(input.span, |kept| &kept.conversation);
         turns.push(RequestTurn::Messages(conversation.json.clone()));
@@ -216,6 +181,22 @@ fn prompt_last(
         tools,
         ..ModelRequest::new(model, Operation::Generate, turns)
     }))
+}
+
+/// The prompt, and the message with the previous summary if there is one that the prompt does not insert.
+fn prompt_and_earlier(
+    method: &Method,
+    template: &Template,
+    input: &CompressInput<'_>,
+) -> Result<(Prompt, Option<RequestTurn>), TemplateFault> {
+    let summary = input
+        .previous
+        .map_or(InputValue::from(""), InputValue::Output);
+    let span = input.span.text.clone();
+    let prompt = fill(method, template, input, span, summary.clone())?;
+    let is_apart = input.previous.is_some() && !inserts(&prompt, "previous_summary");
+    let earlier = is_apart.then(|| earlier_summary(summary, input.locale));
+    Ok((prompt, earlier.transpose()?))
 }
 
 /// The session's own system message as the first turn of a request; `None` if it has none or one that was scrubbed away.
@@ -332,72 +313,62 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
     }
 }
 
-/// The JSON object on a program's standard input.
+/// The JSON object on a program's standard input: the messages, and what an agent's own compactor would know. The
+/// compression is always forced, as by a command of the user, whatever the size of the history.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let previous = input
         .previous
         .map_or(InputValue::from("null"), InputValue::Output);
-    let builder = ComposedValue::builder()
+    let mut builder = ComposedValue::builder()
         .literal("{\"version\":2,\"messages\":")
         .raw("span", input.span.json.clone())
         .literal(",\"previous\":")
         .raw("previous", previous)
         .literal(",\"all_messages\":")
-        .raw("prefix", input.prefix.json.clone())
-        .literal(",\"focus_topic\":");
-    let builder = text_or_null(
-        builder,
-        "focus_topic",
-        input.focus_topic.unwrap_or_default(),
-    )
-    .literal(",\"target_tokens\":")
-    .raw("target_tokens", number(method.target_tokens.map(|t| t.0)))
-    .literal(",\"model\":");
-    let builder = text_or_null(
-        builder,
-        "model",
-        command.model.as_deref().unwrap_or_default(),
-    )
-    .literal(",\"fixture_model\":");
-    let builder = text_or_null(builder, "fixture_model", input.fixture_model)
-        .literal(",\"context_length\":")
-        .raw("context_length", number(input.context_length));
-    with_session(builder, input).literal("}").build()
+        .raw("prefix", input.prefix.json.clone());
+    let target = method.target_tokens.map(|tokens| tokens.0);
+    let fields = [
+        ("focus_topic", Field::text(input.focus_topic)),
+        ("target_tokens", Field::Json(number(target))),
+        ("model", Field::text(command.model.as_deref())),
+        ("fixture_model", Field::text(Some(input.fixture_model))),
+        ("context_length", Field::Json(number(input.context_length))),
+        ("system", Field::text(input.system)),
+        ("tools", Field::Json(input.tools.into())),
+    ];
+    for (name, value) in fields {
+        builder = builder.literal(&format!(",\"{name}\":"));
+        builder = match value {
+            Field::Json(json) => builder.raw(name, json),
+            Field::Text(text) => builder.string(name, text),
+        };
+    }
+    builder = builder.literal(",\"force\":true,\"reason\":\"manual\"");
+    if let Some(run) = input.run {
+        let run = number(Some(run.into()));
+        builder = builder.literal(",\"run\":").raw("run", run);
+    }
+    builder.literal("}").build()
 }
 
-/// Adds what an agent's own compactor would know. The compression is always forced, as by a
-/// command of the user, whatever the size of the history.
-fn with_session(builder: ComposedValueBuilder, input: &CompressInput<'_>) -> ComposedValueBuilder {
-    let builder = text_or_null(
-        builder.literal(",\"system\":"),
-        "system",
-        input.system.unwrap_or_default(),
-    )
-    .literal(",\"tools\":")
-    .raw("tools", input.tools.into())
-    .literal(",\"force\":true,\"reason\":\"manual\"");
-    match input.run {
-        Some(run) => builder
-            .literal(",\"run\":")
-            .raw("run", number(Some(run.into()))),
-        None => builder,
+/// The value of a field on a program's standard input.
+enum Field {
+    Json(InputValue),
+    Text(InputValue),
+}
+
+impl Field {
+    /// A text, or `null` for none.
+    fn text(text: Option<&str>) -> Field {
+        match text.unwrap_or_default() {
+            "" => Field::Json("null".into()),
+            text => Field::Text(text.into()),
+        }
     }
 }
 
 fn number(number: Option<u64>) -> InputValue {
     InputValue::from(number.map_or("null".to_owned(), |number| number.to_string()))
-}
-
-fn text_or_null(
-    builder: ComposedValueBuilder,
-    name: &'static str,
-    text: &str,
-) -> ComposedValueBuilder {
-    if text.is_empty() {
-        builder.raw(name, "null".into())
-    } else {
-        builder.string(name, text.into())
-    }
 }
 
 fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
