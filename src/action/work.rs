@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::template::Prompt;
 use super::value::InputValue;
+use base::named_enum;
 use base::units::Tokens;
 use models::{
     Endpoint, Lane, ModelName, ModelRef, ModelUse, Operation, OutputSchema, ProviderName, Settings,
@@ -190,30 +191,17 @@ pub enum Computation {
     StandIn(ModelRequest),
 }
 
-/// The compression strategies that need no model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BuiltInStrategy {
-    Truncate,
-    /// Writes an index of artifacts, errors, decisions and open tasks.
-    Extract,
-    /// Replaces what old tool calls read and wrote by a line each; the newest results stay.
-    Mask,
-    /// What the product itself had, from its log.
-    Recorded,
-    Full,
-    None,
-}
-
-impl BuiltInStrategy {
-    /// The strategy's name in pipelines, tables and keys.
-    pub fn name(self) -> &'static str {
-        match self {
-            BuiltInStrategy::Truncate => "truncate",
-            BuiltInStrategy::Extract => "extract",
-            BuiltInStrategy::Mask => "mask",
-            BuiltInStrategy::Recorded => "recorded",
-            BuiltInStrategy::Full => "full",
-            BuiltInStrategy::None => "none",
-        }
+named_enum! {
+    /// The compression strategies that need no model, in the order of the documentation.
+    pub enum BuiltInStrategy {
+        Truncate = "truncate",
+        /// Replaces what old tool calls read and wrote by a line each; the newest results stay.
+        Mask = "mask",
+        /// Writes an index of artifacts, errors, decisions and open tasks.
+        Extract = "extract",
+        /// What the product itself had, from its log.
+        Recorded = "recorded",
+        Full = "full",
+        None = "none",
     }
 }
