@@ -6,10 +6,10 @@
 //! own. If no facts are known, the words of the reference answer replace them; without a reference answer, the words of
 //! the answer do, and count if its context has them.
 //!
+//! The demands of a question on the form of its answer and on what to leave out are read here too.
+//!
 //! Limits: rules know no meaning. A paraphrase that no spelling covers is not found, and where the question itself is about
 //! what was rejected, words of rejection are ignored.
-//!
-//! The demands of a question on the form of its answer and on what to leave out, read by rules.
 
 use std::sync::LazyLock;
 
