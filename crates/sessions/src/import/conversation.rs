@@ -376,7 +376,7 @@ pub enum ImportError {
         found_keys(keys),
         readable(*better),
         first_loss(losses),
-        Format::names().join(", "))]
+        Format::ALL.map(Format::name).join(", "))]
     /// No known format fits.
     UnknownFormat {
         /// The log.

@@ -119,11 +119,8 @@ impl ConversationDraft {
         let Some(input) = usage.input.filter(|input| input.0 > 0) else {
             return;
         };
-        if let Some(last) = self
-            .made
-            .recorded
-            .last_mut()
-            .filter(|last| last.tokens_after.is_none())
+        if let Some(last) = self.made.recorded.last_mut()
+            && last.tokens_after.is_none()
         {
             let before = last.step.checked_sub(1);
             let before = before.and_then(|at| self.made.steps.get(at)?.usage.input);
@@ -142,11 +139,8 @@ impl ConversationDraft {
     /// Notes that the newest request asked for the summary of a compaction here: only the next one comes after it.
     pub(super) fn note_request_of_compaction(&mut self) {
         let here = self.made.messages.len();
-        if let Some(last) = self
-            .made
-            .recorded
-            .last_mut()
-            .filter(|last| last.message == here)
+        if let Some(last) = self.made.recorded.last_mut()
+            && last.message == here
         {
             (last.step, last.tokens_after) = (self.made.steps.len(), None);
         }
@@ -229,12 +223,9 @@ impl ConversationDraft {
 
     /// Adds a piece of text to the reply before it, or as a reply of its own.
     pub(super) fn append_to_reply(&mut self, text: &str) {
-        match self
-            .last_reply()
-            .filter(|reply| reply.tool_calls.is_empty())
-        {
-            Some(reply) => reply.content.push_str(text),
-            None => self.add_reply(text, Vec::new()),
+        match self.last_reply() {
+            Some(reply) if reply.tool_calls.is_empty() => reply.content.push_str(text),
+            _ => self.add_reply(text, Vec::new()),
         }
     }
 
@@ -364,8 +355,9 @@ impl ConversationDraft {
     /// part of the new context.
     pub(super) fn attach(&mut self, text: &str) {
         let here = self.made.messages.len();
-        let last = self.made.recorded.last_mut();
-        if let Some(last) = last.filter(|last| last.message == here) {
+        if let Some(last) = self.last_compaction()
+            && last.message == here
+        {
             last.replacement.push('\n');
             last.replacement.push_str(text);
         }
@@ -387,7 +379,7 @@ impl ConversationDraft {
         before: Option<u64>,
         after: Option<u64>,
     ) {
-        if let Some(last) = self.made.recorded.last_mut() {
+        if let Some(last) = self.last_compaction() {
             (last.time, last.tokens_before, last.tokens_after) = (time, before, after);
         }
     }
@@ -429,11 +421,8 @@ impl ConversationDraft {
     /// Notes entries that stay in the context after the newest compaction, unless they were forgotten; results go with
     /// their calls.
     pub(super) fn keep_entries(&mut self, entries: Range<usize>) {
-        if let Some(last) = self
-            .made
-            .recorded
-            .last_mut()
-            .filter(|_| !entries.is_empty())
+        if let Some(last) = self.last_compaction()
+            && !entries.is_empty()
         {
             last.kept.push(entries);
         }
@@ -462,11 +451,8 @@ impl ConversationDraft {
     pub(super) fn add_summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
         self.made.summaries.push(summary.to_owned());
-        if let Some(last) = self
-            .made
-            .recorded
-            .last_mut()
-            .filter(|last| last.summary.is_none())
+        if let Some(last) = self.last_compaction()
+            && last.summary.is_none()
         {
             last.summary = Some(summary.to_owned()).filter(|summary| !summary.trim().is_empty());
         }

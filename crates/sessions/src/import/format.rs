@@ -52,16 +52,10 @@ named_enum! {
 }
 
 impl Format {
-    /// The names of all formats.
-    pub fn names() -> Vec<&'static str> {
-        Format::ALL.map(Format::name).to_vec()
-    }
-
     /// The formats of which this holds.
     pub fn those(holds: fn(Format) -> bool) -> Vec<Format> {
-        let mut all = Format::ALL.to_vec();
-        all.retain(|format| holds(*format));
-        all
+        let all = Format::ALL.into_iter();
+        all.filter(|format| holds(*format)).collect()
     }
 
     /// The programs that write `formats`, in a sentence: `Claude Code, Codex and pi`; `last` stands before the last one.
