@@ -23,6 +23,9 @@ const NEAR: usize = 1024;
 /// The most bytes of a row of a table before the key.
 const LONGEST_ROW: usize = 64 << 10;
 
+/// From this length a random word after a key name counts as a secret.
+const LONG_WORD: usize = 20;
+
 /// The value after a key, if one follows.
 pub(super) fn value_after(
     text: &str,
@@ -35,13 +38,8 @@ pub(super) fn value_after(
     let at = end_of_key(text, key.end, is_quoted);
     let gap = after_blanks(text, at);
     let after = tail(text, gap);
-    // A comparison may be with a literal; `"=== PWD ===" && pwd` is none.
     if after.starts_with("==") {
-        let sign = after.bytes().take_while(|byte| *byte == b'=').count();
-        let (range, notation) = value_at(text, gap + sign, ValueSyntax::Bare)?;
-        let value = text.get(range.clone())?;
-        let is_literal = notation == ValueSyntax::Quoted && !value.contains([' ', '&', '|']);
-        return is_literal.then_some((range, notation));
+        return compared(text, gap);
     }
     if let Some(sign) = ["=>", ":=", "?=", "->", "：", "＝"]
         .iter()
@@ -67,9 +65,7 @@ pub(super) fn value_after(
         let is_literal = after
             .get(sign.len()..)
             .is_some_and(|tail| starts_literal(tail.trim_start()));
-        return is_literal
-            .then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare))
-            .flatten();
+        return value_at(text, gap + sign.len(), ValueSyntax::Bare).filter(|_| is_literal);
     }
     if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
         let end = first_bytes(tail, LONGEST_VALUE).find('}')?;
@@ -77,15 +73,12 @@ pub(super) fn value_after(
     }
     if after.starts_with('=') {
         let is_tight = gap == at && !after.starts_with("= ") && !after.starts_with("=\t");
-        return value_at(
-            text,
-            gap + 1,
-            if is_tight {
-                ValueSyntax::Tight
-            } else {
-                ValueSyntax::Bare
-            },
-        );
+        let syntax = if is_tight {
+            ValueSyntax::Tight
+        } else {
+            ValueSyntax::Bare
+        };
+        return value_at(text, gap + 1, syntax);
     }
     if after.starts_with(':') && !after.starts_with("://") {
         return after_colon(text, gap, is_quoted);
@@ -93,10 +86,7 @@ pub(super) fn value_after(
     let is_flag = name.starts_with('-');
     if is_flag && is_quoted {
         let next = after_blanks(text, gap + 1);
-        return after
-            .starts_with(',')
-            .then(|| value_at(text, next, ValueSyntax::Tight))
-            .flatten();
+        return value_at(text, next, ValueSyntax::Tight).filter(|_| after.starts_with(','));
     }
     if is_flag && gap > at {
         return value_at(text, gap, ValueSyntax::Tight);
@@ -110,17 +100,23 @@ pub(super) fn value_after(
     if after.starts_with('(') && gap == at {
         return called(text, name, gap);
     }
-    (gap > at)
-        .then(|| {
-            in_prose(
-                text,
-                last_line(last_bytes(before, NEAR)),
-                gap,
-                class,
-                is_quoted,
-            )
-        })
-        .flatten()
+    if gap == at {
+        return None;
+    }
+    let line = last_line(last_bytes(before, NEAR));
+    in_prose(text, line, gap, class, is_quoted)
+}
+
+/// The literal that a name is compared with by the `=` at `sign`; `"=== PWD ===" && pwd` has none.
+fn compared(text: &str, sign: usize) -> Option<ValuePlace> {
+    let length = tail(text, sign)
+        .bytes()
+        .take_while(|byte| *byte == b'=')
+        .count();
+    let (range, notation) = value_at(text, sign + length, ValueSyntax::Bare)?;
+    let value = text.get(range.clone())?;
+    let is_literal = notation == ValueSyntax::Quoted && !value.contains([' ', '&', '|']);
+    is_literal.then_some((range, notation))
 }
 
 /// Whether a character stands for itself in an address.
@@ -195,9 +191,8 @@ fn table_cell(text: &str, line: &str, bar: usize) -> Option<ValuePlace> {
         .unwrap_or("")
         .trim();
     let is_row = line.trim_start().starts_with('|');
-    (is_row && !cell.is_empty() && !cell.contains(' '))
-        .then(|| value_at(text, bar + 1, ValueSyntax::Bare))
-        .flatten()
+    let is_word = !cell.is_empty() && !cell.contains(' ');
+    value_at(text, bar + 1, ValueSyntax::Bare).filter(|_| is_row && is_word)
 }
 
 /// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins with
@@ -236,12 +231,11 @@ fn in_prose(
         "setenv", "env", "arg", "setx", "set", "export", "with", "using", "use",
     ];
     let after = text.get(gap..)?;
-    let mut verbs = AFTER.iter();
-    if let Some(verb) = verbs.find(|verb| {
-        after
-            .get(..verb.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(verb))
-    }) {
+    let begins = |verb: &&&str| {
+        let start = after.get(..verb.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(verb))
+    };
+    if let Some(verb) = AFTER.iter().find(begins) {
         return value_at(text, gap + verb.len(), ValueSyntax::Prose);
     }
     let last = line
@@ -254,15 +248,11 @@ fn in_prose(
         .is_empty();
     let is_setting = BEFORE.contains(&last.as_str()) || is_alone || last.ends_with(',');
     let is_literal = starts_literal(after) && class != KeywordClass::Token;
-    /// So long a random word after the name of a key is one.
-    const LONG: usize = 20;
     let word = after.split_whitespace().next().unwrap_or("");
-    let is_random = word.len() >= LONG && is_strong(word);
+    let is_random = word.len() >= LONG_WORD && is_strong(word);
     let is_value =
         !is_quoted && (is_literal || is_setting || is_random || class == KeywordClass::Password);
-    is_value
-        .then(|| value_at(text, gap, ValueSyntax::Prose))
-        .flatten()
+    value_at(text, gap, ValueSyntax::Prose).filter(|_| is_value)
 }
 
 /// Past ` (root)` and ` for the admin user`, where a separator follows.
