@@ -191,7 +191,7 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
         .find(|code| (400..600).contains(code));
     let status = status.unwrap_or_else(|| {
         let said = plain(&error_text(&error));
-        status_of(&codes(&error, value.as_ref()), &said)
+        status_of(&plain_words(&words(&error, value.as_ref())), &said)
     });
     // The provider's limits accepted the request: it is not throttled, and each attempt counts.
     let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
@@ -238,14 +238,14 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
         None => beginning(body, 300),
     };
     let named = words(error, value.as_ref());
-    let (codes, lower) = (codes(error, value.as_ref()), text.to_lowercase());
+    let (codes, lower) = (plain_words(&named), text.to_lowercase());
     // Google names the limit of a day in the details alone.
     let is_of_day = status == 429
         && has_any(&format!("{lower} {error}").to_lowercase(), OF_A_DAY)
         && !lower
             .split_once("try again in")
             .is_some_and(|(_, wait)| is_soon(wait));
-    let class = match class(status, &codes, &lower) {
+    let class = match class_of(status, &codes, &lower) {
         ErrorClass::RateLimited if is_of_day => ErrorClass::Quota,
         class => class,
     };
@@ -269,7 +269,8 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     fault
 }
 
-/// Whether a wait as Groq and OpenAI write it, such as `7m12.5s`, is one of minutes: a limit of a day that rolls.
+/// Whether a wait as Groq and OpenAI write it, such as `7m12.5s`, is shorter than an hour. Then the limit of a day frees
+/// tokens all the time, and waiting helps.
 fn is_soon(wait: &str) -> bool {
     let wait = wait.split_whitespace().next().unwrap_or("");
     !wait.contains(['h', 'd'])
@@ -328,8 +329,8 @@ fn words(error: &Value, whole: Option<&Value>) -> Vec<String> {
 }
 
 /// The code words as [`SIGNS`] has them: in lower case, without punctuation.
-fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
-    words(error, whole).iter().map(|word| plain(word)).collect()
+fn plain_words(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| plain(word)).collect()
 }
 
 fn plain(word: &str) -> String {
@@ -337,7 +338,7 @@ fn plain(word: &str) -> String {
     kept.collect::<String>().to_lowercase()
 }
 
-fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
+fn class_of(status: u16, codes: &[String], text: &str) -> ErrorClass {
     // A limit of the account, not the model's window: no method is to blame for it.
     if matches!(status, 413 | 429) && text.contains(OVER_THE_RATE) {
         return ErrorClass::Invalid;
@@ -376,7 +377,7 @@ fn throttle(class: ErrorClass, codes: &[String], text: &str) -> Option<Throttle>
 }
 
 /// The kind of limit that a refusal names: OpenAI in `type`, OpenAI and Anthropic in words.
-fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
+fn limit_kind(words: &[String], text: &str) -> Option<LimitKind> {
     const KINDS: [(LimitKind, &str, &str); 4] = [
         (
             LimitKind::Input,
@@ -391,7 +392,7 @@ fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
         (LimitKind::Tokens, "tokens per min|(tpm)", "tokens"),
         (LimitKind::Requests, "requests per min|(rpm)", "requests"),
     ];
-    let is_named = |code: &str| codes.iter().any(|named| named == code);
+    let is_named = |code: &str| words.iter().any(|word| word == code);
     let kind = KINDS
         .iter()
         .find(|(_, phrases, code)| has_any(text, phrases) || is_named(code));
@@ -458,8 +459,8 @@ fn hint_of_too_long(error: &Value, text: &str) -> String {
 }
 
 /// A wait that the body announces: Google's `RetryInfo`, and a local server that is loading its model.
-fn body_wait(error: &Value, codes: &[String]) -> Option<Duration> {
-    if codes.iter().any(|code| code == "unavailable_error") {
+fn body_wait(error: &Value, words: &[String]) -> Option<Duration> {
+    if words.iter().any(|word| word == "unavailable_error") {
         return Some(Duration::from_secs(2));
     }
     let details = error["details"].as_array()?;

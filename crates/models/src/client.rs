@@ -17,9 +17,9 @@ use super::dialects::{self, HttpRequest};
 use super::estimate::checked_usage;
 use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
-use super::retry::{AttemptBudget, AttemptCost};
-use super::retry::{AttemptCounts, RetryPolicy};
+use super::retry::{AttemptBudget, AttemptCost, AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, ModelName, ProviderName, ProviderSpec};
+use base::random::Random;
 use base::units::{Tokens, Usage};
 
 /// Asks models. A process has one and shares it by reference.
@@ -28,7 +28,7 @@ pub struct Client {
     connections: BTreeMap<ProviderName, ProviderConnection>,
     policy: RetryPolicy,
     listener: ClientListener,
-    /// The state of the jitter generator.
+    /// The seed of the next jitter.
     jitter_state: AtomicU64,
 }
 
@@ -116,23 +116,24 @@ impl Client {
 
     /// Whether a model that was used before is unavailable now.
     pub fn is_unavailable(&self, provider: &ProviderName, model: &ModelName) -> bool {
-        self.connections
-            .get(provider)
-            .is_some_and(|connection| connection.model(model).limiter.is_unavailable())
+        self.model(provider, model)
+            .is_some_and(|model| model.limiter.is_unavailable())
     }
 
     /// Whether a model has answered a call of this client.
     pub fn has_answered(&self, provider: &ProviderName, model: &ModelName) -> bool {
-        self.connections
-            .get(provider)
-            .is_some_and(|connection| connection.model(model).limiter.answered() > 0)
+        self.model(provider, model)
+            .is_some_and(|model| model.limiter.answered() > 0)
     }
 
     /// How many calls to a model wait before they are sent again; they hold no slot.
     pub fn delayed(&self, provider: &ProviderName, model: &ModelName) -> usize {
-        self.connections
-            .get(provider)
-            .map_or(0, |connection| connection.model(model).delayed())
+        self.model(provider, model)
+            .map_or(0, |model| model.delayed())
+    }
+
+    fn model(&self, provider: &ProviderName, model: &ModelName) -> Option<Arc<ModelConnection>> {
+        Some(self.connections.get(provider)?.model(model))
     }
 
     /// The variable that should hold the key of `provider` but is not set; `None` if none is missing.
@@ -434,12 +435,9 @@ impl Client {
         (self.listener)(&event);
     }
 
-    /// A uniform value in 0..1. It only spreads retries over time, so its quality does not matter.
+    /// A uniform value in 0..1, which spreads retries over time.
     fn jitter(&self) -> f64 {
-        let step = self
-            .jitter_state
-            .fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        (step >> 11) as f64 / (1u64 << 53) as f64
+        Random::seeded(self.jitter_state.fetch_add(1, Ordering::Relaxed)).uniform()
     }
 }
 
