@@ -497,7 +497,7 @@ impl Executor<'_> {
         match provider.and_then(|provider| context_window(provider, &model.model)) {
             Some(window) if input > window => {
                 let message = format!(
-                    "about {} tokens are to be sent, and {model} takes {} at most",
+                    "the request has about {} tokens, but {model} accepts at most {}",
                     input.0, window.0
                 );
                 let hint = "compress harder, move the point, or use a model with a larger window";

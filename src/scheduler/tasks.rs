@@ -373,8 +373,9 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        let message = "this cell was left waiting for what never came: a fault of compeval";
-        let hint = "run again; if it stays, please report it";
+        let message =
+            "this cell waited for an output that never arrived; this is a bug in compeval";
+        let hint = "run again, and please report it";
         for task in self.judges.drain().into_iter().chain(self.shared.drain()) {
             self.report_failure(&task, None, message.to_owned(), hint, stats)?;
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
