@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Environment, UndefinedBehavior};
@@ -16,6 +16,7 @@ use regex::Regex;
 use super::value::InputValue;
 use base::locale::Locale;
 use base::text::line_and_column;
+use base::threads::lock;
 use store::{Digest, DigestBuilder};
 
 /// The value that gives the built-in model the text of a prompt as its author wrote it, without the values of its
@@ -138,10 +139,7 @@ impl Template {
     }
 
     fn skeleton(&self, set: Vec<Variable>) -> Result<Arc<Skeleton>, TemplateFault> {
-        let mut skeletons = self
-            .skeletons
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut skeletons = lock(&self.skeletons);
         if let Some(known) = skeletons.get(&set) {
             return Ok(known.clone());
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// Starts `count` threads side by side and ends them, for libraries that panic or hang when they cannot start theirs.
@@ -23,6 +23,11 @@ pub fn check_available(count: usize) -> io::Result<()> {
     drop(ends);
     started?.into_iter().for_each(|thread| drop(thread.join()));
     Ok(())
+}
+
+/// Locks a value that a panic of another thread leaves as it was.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Calls `of` for each number below `count`, on all processors, and returns the results in order. A thread takes the

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
@@ -12,6 +12,7 @@ use super::fields::{OptionalField, refused_field, without_fields};
 use super::http::ApiKey;
 use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, TokenDemand};
 use super::spec::{KeyPlace, Limits, ModelName, ProviderSpec, RatesPerMinute};
+use base::threads::lock;
 use base::units::{Tokens, Usage};
 
 /// A provider that can be asked.
@@ -43,7 +44,7 @@ impl Account {
     }
 
     fn group(&self, spec: &ProviderSpec, model: &ModelName) -> Arc<LimitGroup> {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = lock(&self.groups);
         let group = groups.entry(spec.limit_group(model)).or_insert_with(|| {
             Arc::new(LimitGroup::new(
                 spec.limits.rates.requests.is_some(),
@@ -95,7 +96,7 @@ impl ProviderConnection {
 
     /// The status of every model used so far.
     pub(super) fn statuses(&self) -> Vec<ProviderStatus> {
-        let models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let models = lock(&self.models);
         let (_, account_waits) = self.account.limiter.status();
         let statuses = models.iter().map(|(name, model)| {
             let (in_flight, waits) = model.limiter.status();
@@ -110,7 +111,7 @@ impl ProviderConnection {
     }
 
     pub(super) fn model(&self, name: &ModelName) -> Arc<ModelConnection> {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = lock(&self.models);
         if let Some(model) = models.get(name) {
             return model.clone();
         }
@@ -171,7 +172,7 @@ impl ModelConnection {
     /// Learns that the server refuses an optional field of a request, if that is what `error` says. Returns the field that
     /// the next request leaves out or renames.
     pub(super) fn learn(&self, error: &AttemptError, body: &[u8]) -> Option<&'static str> {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&self.refused);
         let field = refused_field(error, body, &refused)?;
         if !refused.contains(&field) {
             refused.push(field);
@@ -181,7 +182,7 @@ impl ModelConnection {
 
     /// The body of a request without the fields that the server refuses.
     pub(super) fn without_refused(&self, body: Bytes) -> Bytes {
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = lock(&self.refused);
         without_fields(body, &refused)
     }
 
@@ -202,7 +203,7 @@ impl ModelConnection {
         let words = error.message.split_whitespace();
         let kept = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
         let text = kept.collect::<Vec<_>>().join(" ");
-        let mut repeated = self.repeated.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut repeated = lock(&self.repeated);
         if repeated.0 != text {
             *repeated = (text, 0);
         }
@@ -222,7 +223,7 @@ impl ModelConnection {
 
     /// The tokens to reserve for a call: its estimate, corrected by earlier replies.
     pub(super) fn demand(&self, input: Tokens, max_output: Tokens) -> TokenDemand {
-        let averages = *self.averages.lock().unwrap_or_else(PoisonError::into_inner);
+        let averages = *lock(&self.averages);
         let usual = averages
             .output
             .map_or(max_output.0, |usual| (usual * 1.1) as u64);
@@ -235,7 +236,7 @@ impl ModelConnection {
     /// Updates the averages with the usage of a call.
     pub(super) fn observe(&self, estimated: Tokens, usage: &Usage) {
         const WEIGHT: f64 = 0.1;
-        let mut averages = self.averages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut averages = lock(&self.averages);
         if let Some(input) = usage.input.filter(|_| estimated.0 >= 50) {
             let ratio = (input.0 as f64 / estimated.0 as f64).clamp(0.5, 4.0);
             averages.input_ratio += WEIGHT * (ratio - averages.input_ratio);

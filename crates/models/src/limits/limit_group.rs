@@ -4,7 +4,7 @@
 //! estimators, so that what one learns serves the others.
 
 use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use super::buckets::TokenDemand;
 use super::headers::AnnouncedLimits;
 use super::rate_estimator::{RateEstimator, Seconds};
 use crate::classify::LimitKind;
+use base::threads::lock;
 
 /// The kind of limit of which nothing remains; `None` if there are several or none.
 fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
@@ -54,9 +55,7 @@ impl LimitGroup {
 
     fn estimators(&self) -> MutexGuard<'_, [RateEstimator; 4]> {
         // No code that can panic runs under this lock.
-        self.estimators
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.estimators)
     }
 
     fn now(&self) -> Seconds {

@@ -9,7 +9,7 @@
 //! of overload.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -23,6 +23,7 @@ use crate::call::ErrorClass;
 use crate::classify::{AttemptError, Delivery, Throttle};
 use crate::retry::{RetryPolicy, longer};
 use crate::spec::RatesPerMinute;
+use base::threads::lock;
 
 /// Admits requests. All waiting is in `acquire`; everything else returns at once.
 #[derive(Debug)]
@@ -162,7 +163,7 @@ impl RateLimiter {
 
     fn state(&self) -> MutexGuard<'_, LimiterState> {
         // No code that can panic runs under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits here, then at `account`. At most one request is between the two.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 
@@ -19,6 +19,7 @@ use super::packs::folder::{FolderKind, Layout};
 use super::packs::frame::{BatchNonce, BatchStep, key_prefix};
 use crate::digest::{ActionKey, Digest};
 use base::guarded;
+use base::threads::lock;
 
 /// A cache that can be read.
 pub trait Lookup {
@@ -315,10 +316,7 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         }
         let lower = self.lower.find_usable(key);
         if let Some(missed) = self.missed.filter(|_| lower.is_none()) {
-            missed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(*key);
+            lock(missed).insert(*key);
         }
         lower.or(upper)
     }

@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -32,6 +32,7 @@ use super::writing::StoreInner;
 use super::writing::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::lock::FileLock;
+use base::threads::lock;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
@@ -333,10 +334,6 @@ impl Store {
         self.inner.commit(&[frame], false)?;
         Ok(true)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Store {

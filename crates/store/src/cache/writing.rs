@@ -29,6 +29,7 @@ use crate::cache::packs::{PackFiles, PackState};
 use crate::digest::ActionKey;
 use base::files::{is_at, open_options};
 use base::guarded;
+use base::threads::lock;
 
 /// A pack that reaches this length is closed and the next one is started.
 const PACK_LIMIT: u64 = 128 << 20;
@@ -77,7 +78,7 @@ impl StoreInner {
             Err(RebuildReason::PackLost(id)) => Some(packs.damage_at(
                 *id,
                 0,
-                "it is missing or another one; the next run makes again what was in it",
+                "it is missing or has been replaced; the next run recreates its contents",
             )),
             _ => None,
         };
@@ -107,7 +108,7 @@ impl StoreInner {
     }
 
     pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.active)
     }
 
     /// Reads the index. Where its tree fails, it is read again without one.
@@ -164,14 +165,14 @@ impl StoreInner {
     }
 
     pub(super) fn notice(&self, text: String) {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = lock(&self.notices);
         if !notices.contains(&text) {
             notices.push(text);
         }
     }
 
     pub(super) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.notices))
     }
 
     pub(super) fn poisoned(&self, cause: &str) -> CacheError {
@@ -200,7 +201,7 @@ impl StoreInner {
             .map_or(Ok(()), |cause| Err(self.poisoned(cause)))
     }
 
-    /// Writes frames as one batch and notes them in the tables. If `durable`, they are on disk when this returns.
+    /// Writes frames as one batch and notes them in the index. If `durable`, they are on disk when this returns.
     pub(super) fn commit(
         &self,
         frames: &[Vec<u8>],
@@ -210,7 +211,7 @@ impl StoreInner {
         self.exclusively(|active| self.append(active, frames, durable))
     }
 
-    /// Changes packs and tables while nobody else does. After an error nothing more is written.
+    /// Changes packs and index while nobody else does. After an error nothing more is written.
     pub(super) fn exclusively<T>(
         &self,
         change: impl FnOnce(&mut ActivePack) -> Result<T, CacheError>,

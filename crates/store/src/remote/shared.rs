@@ -16,7 +16,8 @@
 //! key wrote the object; that the entry belongs to its name is known by the inputs that the entry lists.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ use crate::cache::{
     CacheError, EntryHeader, KeyOf, Layered, Lookup, Store, pack_failure, read_failure,
 };
 use crate::digest::{ActionKey, RemoteKey};
+use base::threads::lock;
 
 fn open(url: &RemoteUrl) -> Result<Box<dyn Remote>, RemoteError> {
     match url {
@@ -128,7 +130,7 @@ impl SharedCache {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Whether outputs are put into the remote.
@@ -341,7 +343,7 @@ pub(super) fn unseal<'o>(
 ) -> Result<&'o [u8], &'static str> {
     let rest = object
         .strip_prefix(&MAGIC)
-        .ok_or("it is no object of this version of compeval")?;
+        .ok_or("it was not written by this version of compeval")?;
     let (code, entry) = rest.split_first_chunk::<CODE>().ok_or("it is cut off")?;
     match key {
         // compared in the same time for any wrong code
@@ -363,7 +365,7 @@ pub struct RemoteEntries {
     runtime: Runtime,
     deadline: Instant,
     wanted: Mutex<BTreeSet<ActionKey>>,
-    is_cut_off: Mutex<bool>,
+    is_cut_off: AtomicBool,
     _folder: TempDir,
 }
 
@@ -390,7 +392,7 @@ impl RemoteEntries {
             runtime,
             deadline: Instant::now() + PLAN_PATIENCE,
             wanted: Mutex::default(),
-            is_cut_off: Mutex::default(),
+            is_cut_off: AtomicBool::default(),
             _folder: folder,
         })
     }
@@ -414,13 +416,14 @@ impl RemoteEntries {
         let in_time = self
             .runtime
             .block_on(async { tokio::time::timeout_at(self.deadline, all).await });
-        *lock(&self.is_cut_off) |= in_time.is_err();
+        self.is_cut_off
+            .fetch_or(in_time.is_err(), Ordering::Relaxed);
         !wanted.is_empty() && in_time.is_ok() && self.is_answering()
     }
 
     /// Whether the time was over before everything was looked for.
     pub fn is_cut_off(&self) -> bool {
-        *lock(&self.is_cut_off)
+        self.is_cut_off.load(Ordering::Relaxed)
     }
 
     /// Whether the remote has not failed so far.
@@ -432,10 +435,6 @@ impl RemoteEntries {
     pub fn take_warnings(&self) -> Vec<String> {
         self.shared.take_warnings()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! that the next run makes their entries again, and the index is made again from the packs.
 
 use std::fs::File;
-use std::sync::PoisonError;
 
 use bytes::Bytes;
 
@@ -17,6 +16,7 @@ use crate::cache::packs::{
 };
 use crate::cache::writing::{ActivePack, StoreInner};
 use crate::digest::ActionKey;
+use base::threads::lock;
 
 /// Damage that was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -89,10 +89,7 @@ pub(crate) fn verify(
     // the index knows entries that cannot be seen in the packs any more
     let known = store.read(Index::records);
     let (mut index, _) = scan(&store.layout, &store.packs)?;
-    let mut lost_pack = store
-        .lost_pack
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut lost_pack = lock(&store.lost_pack);
     // Nobody knows any more what was in a pack that is gone.
     let lost = Vec::new();
     let gone = lost_pack.take();
