@@ -74,9 +74,13 @@ impl<'a> Histories<'a> {
         let (kept, new): (Vec<&Message>, Vec<&Message>) = after
             .iter()
             .partition(|message| known.contains(&identity(message)));
-        let said = new
-            .iter()
-            .filter(|message| message.role != Role::Tool && message.tool_calls.is_empty());
+        // Where the summary is marked, a product may also add a note to the system message.
+        let is_marked = new.iter().any(|message| is_summary(&message.content));
+        let said = new.iter().filter(|message| match message.role {
+            Role::Tool => false,
+            Role::System if is_marked => is_summary(&message.content),
+            _ => message.tool_calls.is_empty(),
+        });
         let said: Vec<&str> = said.map(|message| core(&message.content)).collect();
         let summary = (!said.is_empty() && !options.is_opaque).then(|| said.join("\n\n"));
         let earlier = before.iter().filter(|message| is_summary(&message.content));

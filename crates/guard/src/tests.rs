@@ -410,6 +410,28 @@ fn what_is_no_summary_is_rejected_whatever_its_words() {
 }
 
 #[test]
+fn notes_that_a_product_adds_to_the_system_message_are_no_part_of_a_marked_summary() {
+    let noted = "You are a coding agent.\n\n[Note: Earlier turns were compacted into a handoff summary, so build on it rather than do work again. What you keep in MEMORY.md and USER.md still holds, whatever it says.]";
+    let marked = |summary: &str| {
+        user(&format!(
+            "[CONTEXT COMPACTION — REFERENCE ONLY] This is a handoff from a previous context window:\n{summary}\n\n\
+             --- END OF CONTEXT SUMMARY — respond to the message below ---"
+        ))
+    };
+    for (summary, is_refused) in [
+        ("I'm sorry, but I can't help with that.", true),
+        (SOUND, false),
+    ] {
+        let before = before();
+        let mut after = vec![Message::text(Role::System, noted), marked(summary)];
+        after.extend(before.last().cloned());
+        let report = guard(&before, &after, &Options::default()).unwrap();
+        let found = kinds(&report).contains(&("empty", Verdict::Reject));
+        assert_eq!(found, is_refused, "{report:?}");
+    }
+}
+
+#[test]
 fn a_request_behind_a_tag_an_image_or_a_path_is_the_newest() {
     for form in [
         "[Image #1] {}",
