@@ -255,7 +255,7 @@ fn what_a_declared_window_cannot_hold_is_reported_before_and_never_sent() {
     );
     let failures = project.result("a", "manifest.json")["failures"].to_string();
     assert!(
-        failures.contains("takes 120 at most") && failures.contains("larger window"),
+        failures.contains("accepts at most 120") && failures.contains("larger window"),
         "{failures}"
     );
 }
