@@ -20,7 +20,7 @@ pub use set::PlantedSet;
 use std::sync::Arc;
 
 use base::named_enum;
-use lexical::claims::{Rule, RulePosition};
+use lexical::claims::Rule;
 use schemars::JsonSchema;
 
 named_enum! {
@@ -64,6 +64,18 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Where an item is inserted: in which third, by tokens, of what the first compression removes.
+    pub enum Position {
+        /// The first third.
+        Early = "early",
+        /// The second third.
+        Middle = "middle",
+        /// The last third.
+        Late = "late",
+    }
+}
+
 impl Kind {
     /// The state that its action is in after the exchange; of `replaced`, that of the newer order.
     pub fn state(self) -> State {
@@ -94,7 +106,7 @@ pub struct Target {
     /// What was planted.
     pub kind: Kind,
     /// In which third of what the first compression replaces.
-    pub position: RulePosition,
+    pub position: Position,
     /// What the action is done to.
     pub object: String,
     /// The state after the exchange.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use base::locale::Locale;
 use base::random::Random;
 use base::units::Tokens;
-use lexical::claims::{Rule, RulePosition, language_of};
+use lexical::claims::{Rule, language_of};
 use serde_json::{Value, json};
 use sessions::transcript::{
     Message, Role, ToolCall, estimate_tokens, fold, fold_document, is_boundary,
@@ -14,7 +14,7 @@ use sessions::transcript::{
 
 use super::request::{Request, requests};
 use super::set::{Item, PlantedSet, Turn, Wording, overlap};
-use super::{Kind, State, Target};
+use super::{Kind, Position, State, Target};
 use crate::action::Digest;
 
 /// A recorded session, as far as planting needs it.
@@ -156,7 +156,7 @@ impl<'a> Planter<'a> {
     /// other sessions do not decide what is planted in it.
     fn rotation(&self) -> usize {
         let purpose = format!("planted rotation {}", self.session.name);
-        let different = RulePosition::ALL.len() * Kind::ALL.len();
+        let different = Position::ALL.len() * Kind::ALL.len();
         sequence(self.seed, &purpose).below(different)
     }
 
@@ -228,13 +228,11 @@ impl<'a> Planter<'a> {
     /// The places of the parts of an item: in its third of the span, the parts some turns apart.
     fn places_of(
         &self,
-        position: RulePosition,
+        position: Position,
         parts: usize,
         random: &mut Random,
     ) -> Option<Vec<usize>> {
-        let third = RulePosition::ALL
-            .iter()
-            .position(|known| *known == position)? as u64;
+        let third = Position::ALL.iter().position(|known| *known == position)? as u64;
         let within: Vec<usize> = self
             .places
             .iter()
@@ -281,7 +279,7 @@ impl<'a> Planter<'a> {
     fn draw(
         &self,
         kind: Kind,
-        position: RulePosition,
+        position: Position,
         random: &mut Random,
         (used, objects): (&mut BTreeSet<String>, &mut BTreeSet<String>),
         left_out: &mut LeftOut,
@@ -320,7 +318,7 @@ impl<'a> Planter<'a> {
         &self,
         item: &Item,
         kind: Kind,
-        position: RulePosition,
+        position: Position,
         wording: &Wording,
         objects: Vec<String>,
         random: &mut Random,
@@ -392,11 +390,11 @@ impl<'a> Planter<'a> {
 }
 
 /// Rotated over the variants of a session, as a Latin square.
-fn position_of(kind: Kind, turn: usize) -> RulePosition {
+fn position_of(kind: Kind, turn: usize) -> Position {
     let at = Kind::ALL.iter().position(|known| *known == kind);
-    let positions = RulePosition::ALL;
+    let positions = Position::ALL;
     let at = (at.unwrap_or_default() + turn) % positions.len();
-    positions.get(at).copied().unwrap_or(RulePosition::Early)
+    positions.get(at).copied().unwrap_or(Position::Early)
 }
 
 /// The first tool of a session that takes a command, with the name of that argument.
@@ -522,7 +520,7 @@ mod tests {
                     .variants
                     .iter()
                     .flat_map(|variant| &variant.targets);
-                let positions: BTreeSet<RulePosition> = positions
+                let positions: BTreeSet<Position> = positions
                     .filter(|target| target.kind == kind)
                     .map(|target| target.position)
                     .collect();

@@ -5,13 +5,12 @@ use super::compare_tests::{A, against, gather, manifest, rows, side, trend_of};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::{FactClass, FactOutcome};
-use crate::planted::{Kind, State};
+use crate::planted::{Kind, Position, State};
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, model_info};
 use crate::results::files::design::PlantedInfo;
 use crate::results::files::row::PlantedRow;
 use crate::results::*;
-use lexical::claims::RulePosition;
 
 /// A set with a probe of two constraints. The contexts have the first one; the second has this class. All answers get
 /// this grade.
@@ -233,7 +232,7 @@ fn contexts_alone(text: &str) -> ResultSet {
         compressed: true,
         item: "done/tag".into(),
         kind: Kind::Done,
-        position: RulePosition::Early,
+        position: Position::Early,
         object: "tag-1".into(),
         done: Some(false),
         decoy_done: Some(false),

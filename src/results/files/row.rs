@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::action::{ActionKey, CellCoordinate, Digest};
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
-use crate::planted::{Graded, Kind, Said, State, Target};
+use crate::planted::{Graded, Kind, Position, Said, State, Target};
 use crate::probe::ProbeType;
 use guard::Verdict;
 use lexical::InventedReferences;
-use lexical::claims::RulePosition;
 use sessions::transcript::Point;
 
 /// The version of the code that makes rows. Raised when a row of the same outputs would change.
@@ -283,7 +282,7 @@ pub struct PlantedRow {
     /// What was planted.
     pub kind: Kind,
     /// In which third of what the first compression replaces.
-    pub position: RulePosition,
+    pub position: Position,
     /// The object of the action.
     pub object: String,
     /// Whether the next step does it; null without a reply in form.

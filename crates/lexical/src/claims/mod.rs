@@ -12,4 +12,4 @@ mod states;
 pub use abstention::{abstains, asserts};
 pub use currency::{stated_as_current, stated_last, statements};
 pub use denial::{asks_for_rejection, is_denied};
-pub use rule::{Rule, RuleFinder, RulePosition, RuleSurvival, language_of};
+pub use rule::{Rule, RuleFinder, RuleSurvival, language_of};

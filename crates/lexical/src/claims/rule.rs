@@ -8,33 +8,21 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Fact, FactFinder};
+use base::lazy_patterns;
 use base::locale::Locale;
 use base::text::pattern;
 use base::words::is_unspaced;
-use base::{lazy_patterns, named_enum};
 use sessions::transcript::{MappedFold, Message, Role, fold};
 
 /// A rule of the user: something must not be done to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// The language of `text`, whose words forbid.
+    /// The language of `text`; it decides which words forbid.
     pub language: Locale,
     /// The sentence as the user says it.
     pub text: String,
     /// What the rule is about, exactly.
     pub object: String,
-}
-
-named_enum! {
-    /// Where an item is inserted: in which third, by tokens, of what the first compression removes.
-    pub enum RulePosition {
-        /// The first third.
-        Early = "early",
-        /// The second third.
-        Middle = "middle",
-        /// The last third.
-        Late = "late",
-    }
 }
 
 /// Whether a rule occurs in a context.
