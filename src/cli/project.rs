@@ -14,7 +14,8 @@ use crate::evaluation::{
     paths_of_project, variable,
 };
 use crate::pipeline::{
-    MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
+    MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, declared_locale,
+    find_pipeline, suggest,
 };
 use crate::results::previous;
 use base::locale::Locale;
@@ -65,9 +66,15 @@ pub(crate) fn read_project(request: &OpenRequest) -> Result<Opened, Failure> {
     Ok(evaluation::open_project(request).map_err(EvaluationError::from)?)
 }
 
-/// The language of what a reader of results sees: the one on the command line, else that of the project.
+/// The language of what a reader of results sees: the one on the command line, else that of the project, whether or not
+/// it can be opened.
 pub(crate) fn locale_of(common: &Common) -> Locale {
-    let of_project = || project_paths_of(common).ok().map(|paths| paths.locale);
+    let find = |config| find_pipeline(&folder(common), config).ok();
+    let of_project = || {
+        // Where the file that was named is not there, the project of the folder still has a language.
+        let file = find(common.config.as_deref()).or_else(|| find(None))?;
+        declared_locale(&file, common.profile.as_deref())
+    };
     common.locale.or_else(of_project).unwrap_or_default()
 }
 

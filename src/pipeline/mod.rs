@@ -38,7 +38,7 @@ pub use model::{
     PipelineSettings, PlantedDesign, PointIx, ProbeIx, Runs, SourceFile, TailMode, VariantIx,
 };
 pub use open::{OpenError, OpenRequest, Opened, open};
-pub use paths::{ProjectPaths, project_paths};
+pub use paths::{ProjectPaths, declared_locale, project_paths};
 pub use problem::{Problem, Problems, Severity, first_few, list, suggest};
 pub use providers::Environment;
 pub use schema::SCHEMAS;

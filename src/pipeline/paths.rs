@@ -36,8 +36,6 @@ pub struct ProjectPaths {
     pub remote: DeclaredRemote,
     /// The variables that contain keys of providers.
     pub keys: Vec<ApiKeyVariable>,
-    /// The language of the project.
-    pub locale: Locale,
 }
 
 impl ProjectPaths {
@@ -51,6 +49,12 @@ impl ProjectPaths {
         path.strip_prefix(&self.folder)
             .map_or_else(|_| path.display().to_string(), super::sources::shown)
     }
+}
+
+/// The language that the pipeline in `file` declares, also where the project cannot be opened.
+pub fn declared_locale(file: &Path, profile: Option<&str>) -> Option<Locale> {
+    let (_, _, declared) = read_pipeline(file, profile, &mut Problems::default())?;
+    value(&PipelineTable::of(&declared.pipeline).locale)
 }
 
 /// Finds the paths that the pipeline in `file` names. Only the file itself must be readable.
@@ -69,8 +73,7 @@ pub fn project_paths(
     if problems.errors() > 0 {
         return Err(problems);
     }
-    let table = PipelineTable::of(&declared.pipeline);
-    let written = table.fixtures.as_ref();
+    let written = PipelineTable::of(&declared.pipeline).fixtures.as_ref();
     // Opening the project reports faults in single files.
     let mut ignored = Problems::default();
     let (checks, problems) = (FixtureChecks::default(), &mut ignored);
@@ -94,7 +97,6 @@ pub fn project_paths(
         cache,
         remote,
         keys,
-        locale: value(&table.locale).unwrap_or_default(),
     })
 }
 

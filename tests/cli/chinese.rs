@@ -271,6 +271,21 @@ fn the_language_can_be_chosen_for_a_project_in_another() {
 }
 
 #[test]
+fn a_project_that_cannot_be_opened_still_has_its_language() {
+    let project = Project::empty();
+    project.expect(0, "init --locale zh");
+    let observed = || project.expect(4, "observe fixtures").stdout;
+    let said = observed();
+    assert!(said.contains("没有"), "{said}");
+    let pipeline = project.read("pipeline.toml");
+    project.write(
+        "pipeline.toml",
+        &pipeline.replacen("[pipeline]\n", "[pipeline]\nresults = 3\n", 1),
+    );
+    assert_eq!(observed(), said);
+}
+
+#[test]
 fn the_stand_in_gives_its_reasons_in_chinese() {
     let (project, own) = project();
     project.expect(0, "run --label a --runs 1");
