@@ -400,7 +400,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "be034c9b7d8e"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "da26307f3437"]);
     }
 
     #[test]

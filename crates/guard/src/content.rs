@@ -25,7 +25,7 @@ lazy_patterns! {
     ORDER_END = pattern(r"→|;|；|\(|（|–|—|: |：|\. |。|\n|\.$");
 
     /// The summary takes the prompt for a wish of the user.
-    PROMPT_AS_REQUEST = pattern(r"(?i)\buser(?:'s)? (?:has |then |also |most recently |now |latest request (?:is|was) |request(?:ed)? (?:is|was) )*(?:asks?|asked|wants?|wanted|requests?|requested|instructed)?(?: me)?(?: for| to)? (?:create |write |provide |produce |generate |make )?(?:an? |the )?(?:detailed |comprehensive |concise |structured )*(?:summary of (?:the|this|our) (?:conversation|session|history)|summari[sz]e (?:the|this|our) (?:conversation|session|history)|(?:context )?compaction\b|compact (?:the|this) (?:conversation|context))|(?:用[户戶]|使用者)(?:要求|希望|[请請]求)(?:我)?(?:[总總][结結]|[压壓][缩縮]|概括)(?:本次|[这這]次|[当當]前|上述)?(?:[对對][话話]|[会會][话話]|上下文)");
+    PROMPT_AS_REQUEST = pattern(r"(?i)\b(?:user|human)(?:'s)? (?:has |then |also |most recently |now |latest request (?:is|was) |request(?:ed)? (?:is|was) )*(?:asks?|asked|wants?|wanted|requests?|requested|instructed)?(?: me)?(?: for| to)? (?:create |write |provide |produce |generate |make )?(?:an? |the )?(?:detailed |comprehensive |concise |structured )*(?:summary of (?:the|this|our) (?:conversation|session|history)|summari[sz]e (?:the|this|our) (?:conversation|session|history)|(?:context )?compaction\b|compact (?:the|this) (?:conversation|context))|(?:用[户戶]|使用者)(?:要求|希望|[请請]求)(?:我)?(?:[总總][结結]|[压壓][缩縮]|概括)(?:本次|[这這]次|[当當]前|上述)?(?:[对對][话話]|[会會][话話]|上下文)");
 
     /// A prohibition, with what it forbids.
     PROHIBITION = pattern(r"(?i)\b(?:do not|don'?t|never|must not|mustn'?t|avoid)\b ([^.\n!?;,]{3,120})|(?:不要|不得|禁止|不准|不[许許]|切勿|[别別]再|[绝絕]不)([^。\n！？；，]{2,60})");
@@ -39,7 +39,7 @@ lazy_patterns! {
 
 /// The summary is in another language than the session.
 pub(crate) fn language(histories: &Histories<'_>) -> Option<Vec<Finding>> {
-    /// Letters from which on a script counts as one of the session.
+    /// With fewer letters in every script, a session has no language to compare with.
     const KNOWN: usize = 60;
     let summary = histories.summary.as_deref()?;
     let script = main_script(&prose(summary), 80)?;
@@ -54,7 +54,7 @@ pub(crate) fn language(histories: &Histories<'_>) -> Option<Vec<Finding>> {
         .chain(prompt)
         .collect();
     let used = letters(&all);
-    if used.iter().all(|(_, count)| *count < KNOWN) {
+    if used.values().all(|count| *count < KNOWN) {
         return None;
     }
     let is_used = used.contains_key(&script);
@@ -122,7 +122,8 @@ fn is_told(request: &str, text: &str) -> Option<bool> {
     const LONGEST: usize = 2000;
     let asked = terms(request);
     let needed = asked.len().div_ceil(2).min(6);
-    let mut sentences = sentences(text).filter(|sentence| sentence.len() <= LONGEST);
+    let parts = sentences(text).flat_map(|sentence| sentence.split(';'));
+    let mut sentences = parts.filter(|sentence| sentence.len() <= LONGEST);
     (asked.len() >= FEWEST).then(|| {
         sentences.any(|sentence| {
             let said = terms(sentence);

@@ -453,8 +453,12 @@ fn is_call(value: &Value) -> bool {
             let is_bare = others.all(|key| matches!(key, "id" | "call_id" | "type"));
             let wrappers = ["tool_calls", "function_call", "functionCall", "function"];
             let mut wrapped = wrappers.iter().filter_map(|key| object.get(*key));
+            let is_silent = object.iter().all(|(key, value)| {
+                matches!(key.as_str(), "id" | "type" | "role")
+                    || value.as_str().is_none_or(str::is_empty)
+            });
             has(&NAMES) && has(&ARGUMENTS) && is_bare
-                || wrapped.any(|inner| !inner.is_string() && is_call(inner))
+                || is_silent && wrapped.any(|inner| !inner.is_string() && is_call(inner))
         }
         _ => false,
     }

@@ -537,6 +537,12 @@ fn a_call_or_a_conversation_in_place_of_a_summary_is_rejected() {
             Verdict::Pass,
         ),
         (
+            r#"{"content": "src/pool.rs waits for RETRY_LIMIT; legacy_config.toml stays.", "tool_calls":
+                [{"name": "read", "arguments": {"path": "src/pool.rs"}}]}"#
+                .to_owned(),
+            Verdict::Pass,
+        ),
+        (
             r#"{"name": "RETRY_LIMIT in src/pool.rs", "rules": ["legacy_config.toml stays"]}"#
                 .to_owned(),
             Verdict::Pass,

@@ -1,7 +1,8 @@
 //! Families and pairs: which comparisons of several methods are judged together, and which of several measures of the
 //! same clusters lie apart.
 //!
-//! *Families.* //! Only clusters in which a method changed carry evidence; a method is tested over these, if there are three or more.
+//! *Families.* Only clusters in which a method changed carry evidence; a method is tested over these, if there are three
+//! or more.
 //! With K methods tested and m dimensions each there are three tests. All are always made, and any one of them fails a
 //! gate:
 //!
@@ -17,8 +18,8 @@
 //! that loses 3.0 points in 1 or 2 of 8 clusters is called in 0% of simulations. Testing dimensions only where overall
 //! moved: a loss in one dimension is what users look for. `tools/coverage` measures false findings and power.
 //!
-//! *Pairs.* Whether the intervals of two *levels* overlap says little: clusters that are hard for one measure are hard for the
-//! others too, and a paired difference leaves that out. So each pair is tested by the t of its mean difference. Its
+//! *Pairs.* Whether the intervals of two *levels* overlap says little: clusters that are hard for one measure are hard
+//! for the others too, and a paired difference leaves that out. So each pair is tested by the t of its mean difference. Its
 //! variance is twice the mean square of measure × cluster over all K measures, on (K−1)(G−1) degrees of freedom; a pair
 //! that varies over [`MAX_VARIANCE_RATIO`] times as much is tested by its own variance too, and the larger p counts. Holm
 //! corrects for all K(K−1)/2 pairs, because the best measure was chosen by the same data: over K−1 pairs alone, eight

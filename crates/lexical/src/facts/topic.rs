@@ -29,7 +29,9 @@ const STOP_WORDS: WordList = WordList(
 );
 
 /// Pieces of Chinese questions that name nothing.
-const STOP_PIECES: &str = " 多少 什么 几个 哪个 哪些 怎么 为什 是否 如何 哪里 几次 最后 用户 代理 这个 那个 一个 当时 目前 现在 时候 为何 分别 会话 以及 因为 所以 之后 之前 可以 需要 没有 ";
+const STOP_PIECES: WordList = WordList(
+    "多少 什么 几个 哪个 哪些 怎么 为什 是否 如何 哪里 几次 最后 用户 代理 这个 那个 一个 当时 目前 现在 时候 为何 分别 会话 以及 因为 所以 之后 之前 可以 需要 没有",
+);
 
 impl Topic {
     /// The topic of `question`, without the words of `facts`, which answer it.
@@ -46,7 +48,7 @@ impl Topic {
                     .iter()
                     .any(|fact| words(fact).any(|known| known == *word))
         });
-        let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.contains(piece.as_str()));
+        let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.has(piece));
         Topic {
             words: content.map(str::to_owned).collect(),
             pieces: pieces

@@ -346,6 +346,7 @@ mod tests {
         assert!(!failures("make", "error: no space left on device").is_empty());
         for (line, is_error) in [
             ("Error: Debugger attached.", false),
+            ("Error: Debugger ending on ws://127.0.0.1:9229/6f1c", false),
             ("Error: Waiting for the debugger to disconnect...", false),
             ("Error: Port 8080 is already in use", true),
             ("Error: listen EADDRINUSE :::8080", true),

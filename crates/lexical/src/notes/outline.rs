@@ -168,10 +168,11 @@ pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
         let keys = ["content", "step", "text", "title", "description", "task"];
         let mut texts = keys.iter().filter_map(|key| item.get(*key)?.as_str());
         let text = texts.find(|text| !text.is_empty()).unwrap_or_default();
-        let state = item.get("status")?.as_str().unwrap_or_default();
-        Some((text.to_owned(), state.to_owned()))
+        let state = item.get("status").and_then(Value::as_str);
+        (text.to_owned(), state.unwrap_or_default().to_owned())
     });
-    items.collect()
+    let has_states = list.iter().any(|item| item.get("status").is_some());
+    has_states.then(|| items.collect())
 }
 
 /// The unfinished items of the agent's own list, as it wrote it last.

@@ -71,7 +71,7 @@ rule!(
 rule!(
     /// Whether a line says that something did not work, was not there, or must not be.
     names_failure,
-    r"(?i)\b(not?|never|nothing|\w+n't|unable|already|missing|unknown|unsupported|illegal|wrong|bad|broken|lost|killed|stopped|timed? ?out|too (many|few|large|long|short)|without|outside|exceed\w*|require[sd]?|must|only|still|deprecated|E[A-Z]{4,})\b|未|不|无|無|没有|沒有|缺|超"
+    r"(?i)\b(not?|never|nothing|\w+n't|unable|already|missing|unknown|unsupported|illegal|wrong|bad|broken|lost|killed|stopped|timed? ?out|too (many|few|large|long|short)|without|outside|exceed\w*|require[sd]?|must|only|still|deprecated|(?-i:E[A-Z]{4,}))\b|未|不|无|無|没有|沒有|缺|超"
 );
 
 rule!(

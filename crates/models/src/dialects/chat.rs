@@ -103,7 +103,7 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
 fn calls(message: &Value) -> Vec<Function> {
     let listed = message["tool_calls"].as_array().into_iter().flatten();
     let listed = listed.map(|call| &call["function"]);
-    let only = Some(&message["function_call"]).filter(|function| function.is_object());
+    let only = Some(&message["function_call"]).filter(|function| function["name"].is_string());
     let all = listed.chain(only);
     all.map(|function| called(&function["name"], &function["arguments"]))
         .collect()
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn odd_fields_do_not_spoil_a_good_answer() {
         let body = r#"{"model":null,"usage":"n/a","choices":[{"finish_reason":null,
-            "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret"}}]}"#;
+            "message":{"content":[{"type":"text","text":"a"},{"type":"x"}],"reasoning_content":"secret","function_call":{}}}]}"#;
         assert_eq!(
             read(body),
             Ok(Completion {

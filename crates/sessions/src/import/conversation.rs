@@ -503,7 +503,7 @@ impl Fingerprint {
                 .is_some_and(|start| long.starts_with(start))
     }
 
-    /// What is the same in all copies of a session that have the message `at`.
+    /// The hashes of the last messages before `at`: the same in every copy of the session.
     pub(crate) fn before(&self, at: usize) -> &[u64] {
         const BEFORE: usize = 20;
         let last = self.messages.get(at.saturating_sub(BEFORE)..at);

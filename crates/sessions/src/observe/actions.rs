@@ -227,7 +227,7 @@ fn error_of(result: &str) -> Option<(String, String)> {
         return None;
     }
     let mut lines: Vec<&str> = lines_without_code(result)
-        .filter(|line| is_error_line(line))
+        .filter(|line| is_error_line(line) || line.to_lowercase().contains("fail"))
         .take(LINES)
         .collect();
     if lines.is_empty() {
@@ -349,6 +349,17 @@ mod tests {
                 .collect::<Vec<_>>(),
             [(0, 0), (1, 1), (2, 1)]
         );
+    }
+
+    #[test]
+    fn two_tests_that_fail_are_two_errors() {
+        let failed = |test: &str| {
+            error_of(&format!(
+                "Exit code 1\n--- FAIL: {test} (0.00s)\nFAIL pool 0.003s"
+            ))
+        };
+        let [one, other] = ["TestDrain", "TestWait"].map(failed);
+        assert!(one.is_some() && one != other);
     }
 
     #[test]

@@ -19,8 +19,7 @@ const EXTENSIONS: WordList = WordList(
 
 /// File names without an extension.
 const PLAIN_FILES: WordList = WordList(
-    "Dockerfile Makefile GNUmakefile Justfile justfile Gemfile Procfile Rakefile Jenkinsfile Vagrantfile Cargo.lock \
-    CMakeLists.txt LICENSE CHANGELOG CODEOWNERS",
+    "Dockerfile Makefile GNUmakefile Justfile justfile Gemfile Procfile Rakefile Jenkinsfile Vagrantfile LICENSE CHANGELOG CODEOWNERS",
 );
 
 /// The kind of a whole word, without spaces and the punctuation of the sentence around it.
@@ -83,16 +82,13 @@ fn is_segment(segment: &str) -> bool {
 
 /// Whether a word without slashes names a file.
 pub(super) fn is_file_name(word: &str) -> bool {
-    if PLAIN_FILES.has(word) {
-        return true;
-    }
     if let Some(name) = word.strip_prefix('.') {
         let main = name.split('.').next().unwrap_or(name);
         return main == "env"
             || main.len() > 4 && (main.ends_with("ignore") || main.ends_with("rc"));
     }
     let Some((stem, extension)) = word.rsplit_once('.') else {
-        return false;
+        return PLAIN_FILES.has(word);
     };
     let known = EXTENSIONS.has(&extension.to_ascii_lowercase());
     let named = stem.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
@@ -216,7 +212,7 @@ pub(super) fn command_at(
     kind: TextKind,
 ) -> Option<Range<usize>> {
     let name = text.get(program.clone())?;
-    if !PROGRAMS.has(name) || !begins_command(text.get(..program.start)?, kind) {
+    if !begins_command(text.get(..program.start)?, kind) || !PROGRAMS.has(name) {
         return None;
     }
     let first = next_word(text, program.end)?;

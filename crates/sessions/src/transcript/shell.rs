@@ -124,7 +124,7 @@ fn changes_unnamed(program: &str, rest: &[&str], line: &str) -> bool {
         "gh" => has(rest, &["checkout"]),
         // A program of an image runs on the folders that it is given.
         "docker" | "podman" => {
-            let mounts = |pair: &[&str]| matches!(pair, [option, at] if has_option(&[option], &['v']) && at.contains(':'));
+            let mounts = |pair: &[&str]| matches!(pair, [option, at] if has_option(&[option], &['v']) && at.contains(":/"));
             let is_long = |word: &&str| word.starts_with("--volume") || word.starts_with("--mount");
             let is_run =
                 has(rest, &["run"]) && (rest.windows(2).any(mounts) || rest.iter().any(is_long));
@@ -651,6 +651,7 @@ mod tests {
             "docker ps --format x",
             "docker run --rm image ls",
             "docker run --rm image pytest -v",
+            "docker run --rm image pytest -v tests/pool.py::test_drain",
         ] {
             assert!(!may_change_unnamed_files(line), "{line}");
         }

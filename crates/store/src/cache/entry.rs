@@ -1,7 +1,7 @@
 //! Entries: what is stored about an action besides its body.
 //!
 //! `EntryHeader` is everything, and is stored in the header of the entry's frame. `Record` is the part that plans and
-//! runs read for every action. The sled tree holds it, so it is small (about 1 KB at most) and has no document.
+//! runs read for every action. The sled tree holds it, so it is small (about 1 KB) and has no document.
 //!
 //! The cache stores a `Tag` and the document of a header and never interprets them.
 

@@ -10,7 +10,7 @@ use base::files::FileError;
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// It cannot be used so, and nothing was changed.
+    /// The request was refused; the cache was not changed.
     #[error("{_0}")]
     Refused(String),
     #[error("could not {operation} {}: {source}", path.display())]

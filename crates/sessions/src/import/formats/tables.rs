@@ -117,6 +117,7 @@ impl Row {
                 let result = result_of(at(place), draft);
                 add_result(result, draft);
             }
+            // Copilot CLI notes those that failed, too.
             Row::Compaction(..) if at("/data/success") == &Value::Bool(false) => {
                 draft.count_bookkeeping(kind);
             }

@@ -366,7 +366,10 @@ fn push_cells<'t>(
         let place = value_at(text, at + cell.len() - value.len(), ValueSyntax::Bare);
         let place = place.filter(|(_, notation)| written.contains(notation));
         if let (Some(class), Some((range, notation))) = (class, place) {
-            let range = trimmed(text, range);
+            let range = match notation {
+                ValueSyntax::Bare => trimmed(text, range),
+                _ => range,
+            };
             let inside = text.get(range.clone()).unwrap_or("");
             push_if_secret(text, class, inside, range, notation, found);
         }
@@ -624,6 +627,19 @@ mod columns_tests {
             "Password for 'https://jane@git.example.com': §",
         ] {
             let text = table.replace('§', &value);
+            let found = passwords(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert_eq!(values, [value.as_str()], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_value_is_a_secret_to_its_last_sign() {
+        let value = ["NeEP", "1ssoT^7."].concat();
+        for text in [
+            format!("INSERT INTO t (a, password) VALUES (1, '{value}')"),
+            format!("passwords: [none, '{value}']"),
+        ] {
             let found = passwords(&text);
             let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
             assert_eq!(values, [value.as_str()], "{text}");

@@ -136,13 +136,14 @@ fn name_in_angles(open: &str) -> Option<&str> {
 static HOMES: [&LazyLock<Regex>; 3] = [&HOME_WITH_BLANKS, &HOME, &ENCODED_HOME];
 
 /// Names in home folders that do not belong to a person.
-const NO_PERSON: [&str; 11] = [
+const NO_PERSON: [&str; 12] = [
     "user",
     "All",
     "All Users",
     "Shared",
     "Public",
     "Default",
+    "Default User",
     "USERNAME",
     "username",
     "YOUR_USERNAME",
@@ -413,6 +414,7 @@ mod tests {
             home(r"C:\Users\Jane Marie Doe\a C:\\Users\\Jané Doe\\b"),
             r"C:\Users\user\a C:\\Users\\user\\b"
         );
+        assert_eq!(home(r"C:\Users\Default User\a"), r"C:\Users\Default User\a");
         assert_eq!(
             home(r"C:\Users\All Users\a C:\Users\jane src\b"),
             r"C:\Users\All Users\a C:\Users\user src\b"

@@ -89,10 +89,9 @@ pub(crate) fn verify(
     // the index knows entries that cannot be seen in the packs any more
     let known = store.read(Index::records);
     let (mut index, _) = scan(&store.layout, &store.packs)?;
-    let mut lost_pack = lock(&store.lost_pack);
     // Nobody knows any more what was in a pack that is gone.
     let lost = Vec::new();
-    let gone = lost_pack.take();
+    let gone = lock(&store.lost_pack).take();
     let gone = gone.map(|damage| DamageReport { damage, lost });
     let mut reports: Vec<DamageReport> = gone.into_iter().collect();
     let mut packs: Vec<u32> = Vec::new();
