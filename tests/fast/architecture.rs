@@ -134,9 +134,9 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "toml::",
         &[
-            "src/pipeline/file.rs",
             "src/judge/rubric.rs",
             "src/judge/selftest/draw.rs",
+            "src/pipeline/file.rs",
             "src/planted/set.rs",
         ],
     ),
@@ -165,7 +165,7 @@ const HOMES: &[(&str, &[&str])] = &[
         ],
     ),
     // What comes with a project goes through `guarded` or `files`. The others read what the user names on the command
-    // line, or the system; the finders of fixtures and changes only look.
+    // line, or the system; the finder of fixtures only looks.
     (
         "fs::metadata(",
         &["crates/base/src/files.rs", "crates/store/src/remote/"],
@@ -173,10 +173,10 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "fs::read_dir(",
         &[
-            "src/scheduler/supervisor.rs",
-            "src/pipeline/fixtures.rs",
             "crates/base/src/files.rs",
             "crates/base/src/guarded.rs",
+            "src/pipeline/fixtures.rs",
+            "src/scheduler/supervisor.rs",
         ],
     ),
     ("fs::read(", &["src/cli/commands/judge/agreement.rs"]),
@@ -184,10 +184,10 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "fs::remove_",
         &[
-            "src/cli/commands/init.rs",
-            "src/cli/commands/fixture/import.rs",
             "crates/base/src/files.rs",
             "crates/base/src/guarded.rs",
+            "src/cli/commands/fixture/import.rs",
+            "src/cli/commands/init.rs",
         ],
     ),
     ("fs::rename(", &["crates/base/src/guarded.rs"]),
@@ -204,15 +204,15 @@ const HOMES: &[(&str, &[&str])] = &[
     (
         "WalkDir::new(",
         &[
-            "crates/sessions/src/import/folder.rs",
             "crates/base/src/guarded.rs",
+            "crates/sessions/src/import/folder.rs",
             "src/pipeline/sources.rs",
         ],
     ),
     // `files::create_private_folder` keeps transcripts from other users.
     (
         "create_dir_all(",
-        &["src/cli/commands/init.rs", "crates/base/src/files.rs"],
+        &["crates/base/src/files.rs", "src/cli/commands/init.rs"],
     ),
 ];
 
