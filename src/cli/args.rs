@@ -45,7 +45,7 @@ pub(crate) struct Common {
     /// When to use colors; NO_COLOR also turns them off
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
-    /// Language of all that is printed and reported [default: that of the project]
+    /// Language of results and reports [default: that of the project]
     #[arg(long, value_name = "LANGUAGE", value_parser = one_of(&Locale::ALL, Locale::name), global = true, help_heading = GLOBAL)]
     pub(crate) locale: Option<Locale>,
     /// Do not draw progress bars

@@ -34,8 +34,7 @@ pub struct Compared {
 }
 
 /// Reads both sides of a comparison and compares them: the judged one comes with its folder. A side is `LABEL`,
-/// `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the path of a results folder. `locale` is the language that
-/// was chosen.
+/// `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the path of a results folder. `locale` is the language that was chosen.
 ///
 /// # Errors
 /// A side cannot be read, or the two do not measure the same.
@@ -84,7 +83,9 @@ fn compare_with(
     lines: FindTextEdit<'_>,
 ) -> Result<Compared, EvaluationError> {
     let (folder, method) = open_side_in(pipeline, baseline)?;
-    let baseline = ResultSet::read(&folder)?;
+    let mut baseline = ResultSet::read(&folder)?;
+    // What is said of both sides is in one language.
+    baseline.manifest.chosen_locale = Some(judged.set.manifest.locale());
     let side = Side {
         set: &baseline,
         method: method.as_deref(),
@@ -256,8 +257,8 @@ impl<'a> PageSide<'a> {
         format!("{}:{method}", self.label)
     }
 
-    fn page_methods(&self, locale: Locale) -> impl Iterator<Item = PageMethod> {
-        let methods = html::page_methods(self.set.design(), locale).into_iter();
+    fn page_methods(&self) -> impl Iterator<Item = PageMethod> {
+        let methods = html::page_methods(&self.set.manifest).into_iter();
         methods
             .filter(|method| self.methods.contains(&method.name))
             .map(|method| PageMethod {
@@ -306,9 +307,12 @@ pub fn comparison_page<C: Lookup>(
     let pairs = methods.map(|(name, method)| (name.clone(), method.against.clone()));
     let (methods, others): (IndexSet<String>, IndexSet<String>) = pairs.unzip();
     let [label, against] = [judged, baseline].map(|set| set.manifest.label.clone());
-    let locale = comparison.locale;
     let against = if label == against {
-        say!(locale, "{against} (baseline)", "{against}（基线）")
+        say!(
+            comparison.locale,
+            "{against} (baseline)",
+            "{against}（基线）"
+        )
     } else {
         against
     };
@@ -330,9 +334,7 @@ pub fn comparison_page<C: Lookup>(
     let pairs =
         pairs.map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against)));
     Ok(html::render(&PageInput {
-        methods: (sides.iter())
-            .flat_map(|side| side.page_methods(locale))
-            .collect(),
+        methods: sides.iter().flat_map(PageSide::page_methods).collect(),
         banks: banks(pipeline),
         sessions: sessions(pipeline, design),
         contexts: contexts.collect(),

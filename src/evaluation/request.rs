@@ -36,7 +36,6 @@ pub struct Request {
     pub offline: bool,
     /// Whether to continue with a judge that failed its self-test.
     pub allow_weak_judge: bool,
-    /// How open batches are treated.
     /// Whether a run stays until open batches have ended.
     pub waits_for_batches: bool,
     /// The language of the report; `None` is that of the project.

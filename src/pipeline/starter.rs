@@ -27,7 +27,7 @@ pub fn starter_pipeline(pipeline: &str, seed: u64, has_sample: bool) -> String {
 pub fn in_language(path: &str, text: &'static str, locale: Locale) -> Cow<'static, str> {
     match (locale, path) {
         (Locale::Zh, PIPELINE_FILE) => {
-            let named = "[pipeline]\nlocale   = \"zh\"                 # language of prompts, rubric, reports and messages\n";
+            let named = "[pipeline]\nlocale   = \"zh\"                 # language of prompts, rubric, results and reports\n";
             text.replacen("[pipeline]\n", named, 1).into()
         }
         (Locale::Zh, "prompts/anchored.md") => {

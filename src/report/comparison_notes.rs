@@ -115,7 +115,7 @@ fn reliability(method: &str, found: &Reliability, tr: &Translation) -> Vec<Strin
             .newly_failing
             .iter()
             .map(|chain| chain.words(tr.locale)),
-        "; ",
+        tr.semicolon,
     );
     let count = found.newly_failing.len();
     let new = new.map(|new| fill(tr.newly_failing, &[&method, &count, &new]));
@@ -316,7 +316,7 @@ fn list<E>(
     text: impl Fn(&E) -> String,
     tr: &Translation,
 ) -> Option<String> {
-    let shown = joined(first_of(entries, MAX_LISTED, tr, text), "; ")?;
+    let shown = joined(first_of(entries, MAX_LISTED, tr, text), tr.semicolon)?;
     Some(fill(pattern, &[&entries.len(), &shown]))
 }
 

@@ -50,7 +50,7 @@ fn fitted(
     summary: &Summary,
     tr: &Translation,
 ) -> (String, String) {
-    let (comma, stop) = (tr.pick("; ", "；"), tr.pick(".", "。"));
+    let (comma, stop) = (tr.semicolon, tr.pick(".", "。"));
     let fits = |text: &str| wrap_lines(text, WIDTH).lines().count() <= LINES;
     let finished = |text: &str| match text.ends_with(['.', '。']) {
         true => text.to_owned(),

@@ -286,7 +286,7 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
         let names = names.join(tr.comma);
         Some(fill(tr.invented_part, &[name, &found.count, &rate, &names]))
     });
-    let parts = joined(parts, tr.pick("; ", "；"));
+    let parts = joined(parts, tr.semicolon);
     let warning = parts.map(|parts| fill(tr.invented_note, &[&parts]));
     let readable = summary
         .methods

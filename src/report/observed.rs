@@ -114,7 +114,7 @@ fn nothing_found(observation: &SessionObservation, locale: Locale) -> Vec<String
 }
 
 /// Says why compactions with a star are not counted.
-pub fn not_counted(observation: &SessionObservation, locale: Locale) -> Option<Block> {
+pub fn not_counted(observation: &SessionObservation, locale: Locale) -> Block {
     let mut by_reason: IndexMap<NotCounted, usize> = IndexMap::new();
     let compactions = observation.compactions.iter();
     for reason in compactions.filter_map(|one| one.not_counted) {
@@ -128,7 +128,7 @@ pub fn not_counted(observation: &SessionObservation, locale: Locale) -> Option<B
             "* 未计入（{count}）：{why}"
         )
     });
-    Some(Block::List(lines.collect()))
+    Block::List(lines.collect())
 }
 
 fn compared(observation: &SessionObservation, locale: Locale) -> Vec<String> {
@@ -215,7 +215,8 @@ fn rates(
     lines
 }
 
-/// `+0.31 in 12 sessions; before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44]`, or that nothing was found.
+/// `+0.31 in 12 sessions (rate 0.40; less the control before +0.35 [+0.21, +0.49], after +0.31 [+0.18, +0.44])`, or that
+/// nothing was found.
 fn rate_words(found: &RateDifference, locale: Locale) -> String {
     let finding = found.finding.map_or_else(
         || locale.pick("no difference found", "未发现差异").to_owned(),
@@ -240,13 +241,14 @@ fn side_words(side: SideDifference) -> String {
     format!("{:+.2}{ci95}", side.difference)
 }
 
-/// The page: the `blocks` of [`observed`], then these cases, the worst first.
+/// The page: what [`observed`] says, then these cases, the worst first.
 pub fn observed_page(
     observation: &SessionObservation,
     cases: &[usize],
-    blocks: Vec<Block>,
+    others: usize,
     locale: Locale,
 ) -> String {
+    let blocks = observed(observation, cases, others, locale);
     let compactions = locale.count(observation.compactions.len(), "compaction", "次压缩");
     let title = say!(locale, "After {compactions}", "{compactions}之后");
     let cases = cases.iter();

@@ -248,7 +248,7 @@ fn questions(summary: &Summary, shown: usize, tr: &Translation) -> Block {
         0 => String::new(),
         more => format!(" +{more}"),
     };
-    let line = (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")));
+    let line = (!names.is_empty()).then(|| format!("{}{more}", names.join(tr.comma)));
     Block::Lines(title.to_owned(), line.into_iter().collect())
 }
 
@@ -261,7 +261,7 @@ fn question_line(question: &QuestionChange, tr: &Translation) -> String {
     let place = &question.at;
     let facts = match question.facts.is_empty() {
         true => String::new(),
-        false => format!(": {}", question.facts.join(", ")),
+        false => format!("{}{}", tr.pick(": ", "："), question.facts.join(tr.comma)),
     };
     format!("{place} {value}{}{facts}", cause_mark(question, tr))
 }

@@ -76,6 +76,7 @@ texts! {
     truncated_change: "answers that the token limit cut off: {} → {}", "被词元上限截断的回答：{} → {}";
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
     comma: ", ", "、";
+    semicolon: "; ", "；";
     single_run:
         "One repetition cannot tell an edit from chance; use `runs = 3`.",
         "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";

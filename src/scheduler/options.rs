@@ -77,7 +77,7 @@ pub struct RunOutcome {
     pub untested: Vec<UntestedJudge>,
     /// Which judges were given up, each with the reason.
     pub given_up: Vec<String>,
-    /// Cells and self-test cases that were not begun, but for those of a judge that gets no more requests.
+    /// Cells and self-test cases that were not begun, except the cases of a judge that gets no more requests.
     pub skipped: u64,
     /// Requests that were submitted in batches.
     pub submitted: u64,

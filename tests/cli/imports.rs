@@ -140,6 +140,14 @@ fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
             .out
             .contains("its first turn alone is over --max-tokens");
         assert_eq!(is_said, is_over, "{limit}: {}", said.out);
+        let flags = ["--max-tokens", limit, "--json"];
+        let said = project.run(&[&["fixture", "import", "session.json"], &flags[..]].concat());
+        let written = format!("\"over_max_tokens\":{is_over}");
+        assert!(
+            said.out.replace("\": ", "\":").contains(&written),
+            "{}",
+            said.out
+        );
     }
     assert_eq!(
         project

@@ -295,7 +295,7 @@ fn a_plan_counts_what_the_remote_has() {
     server.forget();
     let project = sharing(&server, &remote);
     let ended = project.expect(0, "plan --runs 1 --exit-code");
-    ended.says(&["cached outputs exist only in", &remote.url()]);
+    ended.says(&["downloaded at no cost", &remote.url()]);
     let stages = project.expect(0, "plan --runs 1 --json").json()["stages"].clone();
     for stage in ["compress", "answer", "judge", "selftest"] {
         let [actions, cached, remote] =

@@ -72,11 +72,8 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     let shown = |most: usize| worst.get(..most).unwrap_or(&worst);
     if let Some(path) = &args.html {
         let path = given(common, path);
-        let blocks = observed(&observation, shown(CASES), found.others, locale);
-        write_private(
-            &path,
-            observed_page(&observation, shown(CASES), blocks, locale),
-        )?;
+        let page = observed_page(&observation, shown(CASES), found.others, locale);
+        write_private(&path, page)?;
         console.note(&say!(locale, "wrote {}", "已写入 {}", path.display()));
     }
     if args.economics {
@@ -87,7 +84,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     let has_project = find_pipeline(&folder(common), None).is_ok();
     console.report(&observation, || {
         let mut blocks = observed(&observation, shown(LISTED), found.others, locale);
-        blocks.extend(not_counted(&observation, locale));
+        blocks.push(not_counted(&observation, locale));
         let width = console.columns().unwrap_or(WHOLE);
         console.print(&console.styled(&styled(&blocks, width)));
         if let Some(line) = rejections(&found.guarded, locale) {

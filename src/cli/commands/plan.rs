@@ -213,7 +213,10 @@ fn remote_note(
     }
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     (pulled > 0).then(|| {
-        format!("{pulled} cached outputs exist only in {url}; a run downloads them at no cost")
+        format!(
+            "only in {url}: {}, downloaded at no cost",
+            count(pulled, "cached output")
+        )
     })
 }
 

@@ -346,11 +346,11 @@ impl Page<'_> {
         }
         if !row.stale_facts.is_empty() {
             let heading = locale.pick("superseded, but stated as current:", "已被取代却当作现状：");
-            notes.push((heading, row.stale_facts.join(", ")));
+            notes.push((heading, row.stale_facts.join(locale.pick(", ", "、"))));
         }
         if !row.invented.is_empty() {
             let heading = locale.pick("not in the transcript:", "会话记录中没有：");
-            notes.push((heading, row.invented.join(", ")));
+            notes.push((heading, row.invented.join(locale.pick(", ", "、"))));
         }
         if row.fabricated == Some(true) {
             let why = locale.pick(

@@ -15,7 +15,7 @@ use crate::report::document::{Block, Section};
 use crate::report::headline::headline;
 use crate::report::screen::{Extent, front, sentences};
 use crate::report::translation::{Translation, first_of, translation};
-use crate::results::{Design, Manifest, Row, Summary};
+use crate::results::{Manifest, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
 
@@ -100,7 +100,7 @@ impl<'a> PageInput<'a> {
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             sections: sections(summary, manifest, tr),
-            methods: page_methods(design, tr.locale),
+            methods: page_methods(manifest),
             rubric,
             banks: BTreeMap::new(),
             rows,
@@ -144,7 +144,7 @@ fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
         .iter()
         .take(MESSAGES)
         .map(|((stage, is_own, message), places)| {
-            let named = first_of(places, NAMED, tr, Clone::clone).join("; ");
+            let named = first_of(places, NAMED, tr, Clone::clone).join(tr.semicolon);
             let cause = match is_own {
                 true => tr.pick("the method", "方法"),
                 false => tr.pick("infrastructure", "基础设施"),
@@ -156,9 +156,9 @@ fn failures(manifest: &Manifest, tr: &Translation) -> Option<Section> {
     Section::new("failures", title, [Block::List(lines.collect())])
 }
 
-/// The methods of a design, as the page shows them.
-pub fn page_methods(design: &Design, locale: Locale) -> Vec<PageMethod> {
-    let tr = translation(locale);
+/// The methods of a result set, as the page shows them.
+pub fn page_methods(manifest: &Manifest) -> Vec<PageMethod> {
+    let (design, tr) = (&manifest.design, translation(manifest.locale()));
     let variants = design.variants().into_iter();
     let methods = variants.filter_map(|variant| {
         let info = design.methods.get(variant.method)?;

@@ -225,8 +225,13 @@ fn versus(a: &str, b: &str) -> String {
     }
 }
 
-/// Differences that do not prevent a comparison.
-pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2]]) -> Vec<String> {
+/// Differences that do not prevent a comparison; `served` are those of the models that answered.
+pub(super) fn warnings(
+    a: &ResultSet,
+    b: &ResultSet,
+    pairs: &[[VariantRef<'_>; 2]],
+    served: &[String],
+) -> Vec<String> {
     let (left, right) = (a.design(), b.design());
     let mut warnings = Vec::new();
     if left.runs != right.runs {
@@ -252,7 +257,7 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[[VariantRef<'_>; 2
             warnings.push(text);
         }
     }
-    warnings.extend(served_models(a, b));
+    warnings.extend(served.iter().cloned());
     warnings
 }
 

@@ -195,18 +195,22 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
 fn describe_planted(what: &str, test: &PlantedTest, comparison: &Comparison) -> String {
     let (locale, baseline) = (comparison.locale, &comparison.baseline);
     let p = test.p_adjusted.map(probability).unwrap_or_default();
-    let of_kind = say!(
-        locale,
-        "wrong answers about planted items of the kind `{what}`",
-        "`{what}` 类植入项出错"
-    );
     let name = match what {
-        "resurrected" => locale.pick("closed tasks that came back", "已了结却又被重做的任务"),
-        "forgotten" => locale.pick(
-            "open tasks and jobs forgotten",
-            "被遗忘的未办任务与在跑作业",
+        "resurrected" => say!(
+            locale,
+            "closed tasks that came back",
+            "已了结却又被重做的任务"
         ),
-        _ => &of_kind,
+        "forgotten" => say!(
+            locale,
+            "open tasks and jobs forgotten",
+            "被遗忘的未办任务与在跑作业"
+        ),
+        _ => say!(
+            locale,
+            "wrong answers about planted items of the kind `{what}`",
+            "`{what}` 类植入项出错"
+        ),
     };
     say!(
         locale,
@@ -237,7 +241,7 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
         .unwrap_or_default();
     let (locale, clusters) = (comparison.locale, judged.clusters);
     let fixtures = match judged.unchanged {
-        0 => say!(locale, "{clusters} fixtures", "{clusters} 个样本"),
+        0 => locale.count(clusters, "fixture", "个样本"),
         unchanged => {
             let (all, over_all) = (clusters + unchanged, signed(judged.difference_all));
             say!(

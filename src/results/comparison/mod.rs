@@ -92,6 +92,7 @@ pub fn compare(
         return Err(Incomparable::by(why.join("; ")));
     }
     let of_rows: Vec<MethodDifferences> = rows.iter().map(|row| row.differences.clone()).collect();
+    let served: Vec<String> = served_models(judged.set, baseline.set).collect();
     let families = stats::family_verdicts(&of_rows);
     let (primary, tested) = (families.primary, families.tested);
     let collapsed = rows.iter().flat_map(|row| row.collapsed.clone()).collect();
@@ -117,8 +118,8 @@ pub fn compare(
         lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
         excluded,
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
-        warnings: warnings(judged.set, baseline.set, &pairs),
-        served: served_models(judged.set, baseline.set).collect(),
+        warnings: warnings(judged.set, baseline.set, &pairs, &served),
+        served,
     })
 }
 

@@ -212,7 +212,7 @@ impl ResultSet {
             self.context_of(at)
                 .is_some_and(|context| places.contains(&context))
         };
-        let apart = grades.extract_if(.., |grade| is_apart(&grade.at)).collect();
+        let apart: Vec<Grade> = grades.extract_if(.., |grade| is_apart(&grade.at)).collect();
         let apart_answers = answers
             .extract_if(.., |measured| is_apart(&measured.at))
             .collect();
@@ -221,12 +221,18 @@ impl ResultSet {
             .take()
             .map(|open| Box::new(open.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
-        let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
-        let scores = Scores::new(self.design(), &grades);
+        // The grades and answers of this set, most of its size, are taken out and not copied.
+        let scores_apart = Scores::new(self.design(), &apart);
+        self.scores = Scores::new(self.design(), &grades);
+        let not_compressed = Some(Box::new(ResultSet {
+            scores: scores_apart,
+            grades: apart,
+            answers: apart_answers,
+            ..self.clone()
+        }));
         ResultSet {
             grades,
             answers,
-            scores,
             contexts: compressed,
             open_book,
             not_compressed,
@@ -243,17 +249,6 @@ impl ResultSet {
             probe.point,
             at.run,
         ))
-    }
-
-    /// The same set with other grades and answers, both sorted by place. Those of this set, most of its size, are not
-    /// copied.
-    fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
-        ResultSet {
-            scores: Scores::new(self.design(), &grades),
-            grades,
-            answers,
-            ..self.clone()
-        }
     }
 
     /// The probes of a variant that were judged only where nothing was compressed.

@@ -9,8 +9,9 @@
 //! because another batch would take another day. Cases of self-tests go live, because cells wait for their verdict.
 //!
 //! The requests are uploaded first; the intent is on disk before the call that creates a batch; that it was created is
-//! recorded afterwards. Each step is in the journal of the cache before the next is taken, so a process that is killed between any two of them
-//! leaves a batch that the next one continues with. Batches of earlier processes and of this one are treated alike.
+//! recorded afterwards. Each step is in the journal of the cache before the next is taken, so a process that is killed
+//! between any two of them leaves a batch that the next one continues with. Batches of earlier processes and of this one
+//! are treated alike.
 //!
 //! Limits: a batch has requests to one model; its results are read when it has ended, all at once; and what it may cost
 //! stays reserved until then.

@@ -243,7 +243,7 @@ fn warnings(compared: &AgreementResult, label: &str, locale: Locale) -> Vec<Stri
                 locale,
                 "unreliable, under {MIN_PAIRS} pairs: {}",
                 "少于 {MIN_PAIRS} 对，分量很轻：{}",
-                names.join(", ")
+                names.join(locale.pick(", ", "、"))
             ));
         }
     }

@@ -74,17 +74,18 @@ fn served_lines(summary: &Summary, manifest: &Manifest) -> Vec<String> {
     let own = manifest.models.iter().filter_map(|(asked, served)| {
         let model = ModelRef::parse(asked)?;
         let by = match served.len() {
-            2.. => locale.pick("several models:", "多个模型"),
+            2.. => locale.pick("several models", "多个模型"),
             _ if served.iter().any(|name| model.is_other(name)) => {
-                locale.pick("another model:", "另一个模型")
+                locale.pick("another model", "另一个模型")
             }
             _ => return None,
         };
         let names: Vec<String> = served.iter().map(|name| format!("`{name}`")).collect();
-        let names = names.join(", ");
-        Some(locale.pick(
-            format!("`{asked}` was answered by {by} {names}"),
-            format!("`{asked}` 由{by}回答： {names}"),
+        let names = names.join(locale.pick(", ", "、"));
+        Some(say!(
+            locale,
+            "`{asked}` was answered by {by}: {names}",
+            "`{asked}` 由{by}回答：{names}"
         ))
     });
     let against = summary.comparison.iter();
