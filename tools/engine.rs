@@ -152,12 +152,13 @@ fn main() {
             .map_or(!trial.is_long, |part| trial.name.contains(part.as_str()))
     };
     if law_alone {
-        return trials.filter(is_wanted).for_each(|trial| {
+        trials.filter(is_wanted).for_each(|trial| {
             let calls = bulk::calls(trial.runs(seconds));
             if let Some((ten, all)) = trial.law(10.0, calls).zip(trial.law(seconds, calls)) {
                 println!("{:<36} {:>12} {:>12}", trial.name, show(ten), show(all));
             }
         });
+        return by_calls();
     }
     println!(
         "{:<36} {:>6} {:>12} {:>12} {:>12} {:>12} {:>8} {:>8} {:>10} {:>7} {:>4} {:>5} {:>6}",
@@ -178,6 +179,62 @@ fn main() {
     trials
         .filter(is_wanted)
         .for_each(|trial| run(&trial, seconds));
+}
+
+/// The law on servers whose limit shows in the time of some calls.
+fn by_calls() {
+    const SEEDS: u64 = 16;
+    println!("\nSeconds that 100 and 600 calls take, and refusals in percent of the calls.");
+    let limited =
+        |rule, asks| World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
+    let mut counting = limited(Rule::Sliding(60.0, 60.0), Asks::Seconds(2.0));
+    counting.limits[0].limit.counts_refused = true;
+    let servers = [
+        (
+            "4 at once",
+            World {
+                at_once: 4,
+                ..World::new(Vec::new())
+            },
+        ),
+        (
+            "bucket of 50 a second, 10 at once",
+            limited(Rule::Bucket(50.0, 10.0), Asks::Seconds(1.0)),
+        ),
+        (
+            "60 in a fixed minute",
+            limited(Rule::Fixed(60.0, 60.0, 20.0), Asks::Nothing),
+        ),
+        (
+            "60 in a sliding minute",
+            limited(Rule::Sliding(60.0, 60.0), Asks::Nothing),
+        ),
+        ("the same, refused calls count", counting),
+        (
+            "eight processes, bucket of 50",
+            World {
+                processes: 8,
+                ..limited(Rule::Bucket(50.0, 50.0), Asks::Seconds(1.0))
+            },
+        ),
+    ];
+    for (name, world) in servers {
+        let figures = [100, 600].map(|calls| {
+            let (mut seconds, mut refused) = (0.0, 0);
+            for seed in 0..SEEDS {
+                let world = World {
+                    calls: calls / world.processes,
+                    ..world.clone()
+                };
+                let arrivals = virtual_time::run(&world, f64::INFINITY, seed);
+                seconds += arrivals.accepted.iter().copied().fold(0.0, f64::max);
+                refused += arrivals.refused.len();
+            }
+            let share = refused as f64 / (SEEDS as usize * calls) as f64;
+            format!("{:.1} {:>4.0}%", seconds / SEEDS as f64, 100.0 * share)
+        });
+        println!("{name:<36} {:>12} {:>12}", figures[0], figures[1]);
+    }
 }
 
 /// The share of the allowed amount, and the share of refusals.

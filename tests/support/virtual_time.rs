@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Unit};
+use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Refusal, Unit};
 use rate_estimator::RateEstimator;
 
 #[path = "../../crates/models/src/limits/rate_estimator/mod.rs"]
@@ -16,6 +16,8 @@ mod rate_estimator;
 #[derive(Clone, Debug)]
 pub struct World {
     pub limits: Vec<ProviderLimit>,
+    /// The most requests that the provider works on at once.
+    pub at_once: usize,
     pub noise: f64,
     /// Whether headers announce the limits.
     pub announces: bool,
@@ -38,6 +40,7 @@ impl World {
         let (latency, refusal) = (0.2, 0.004);
         World {
             limits,
+            at_once: usize::MAX,
             noise: 0.0,
             announces: false,
             processes: 1,
@@ -93,6 +96,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
         .collect();
     let (mut in_flight, mut turns) = (vec![0; world.processes], vec![0; world.processes]);
     let mut connections = vec![0; world.processes];
+    let mut at_work = 0;
     let mut open = vec![world.calls; world.processes];
     let mut events: Vec<(usize, Event)> = Vec::new();
     let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
@@ -127,9 +131,17 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 tokens,
             } => {
                 let name = format!("sim-{}", model + 1);
-                let refused = server.take(&name, tokens, dice.roll(), now).err();
+                let is_full = at_work >= world.at_once;
+                let refused = is_full.then_some(Refusal {
+                    unit: None,
+                    wait: None,
+                });
+                let dice_of_noise = dice.roll();
+                let refused =
+                    refused.or_else(|| server.take(&name, tokens, dice_of_noise, now).err());
                 match refused {
                     None => {
+                        at_work += 1;
                         arrivals.accepted.push(now);
                         arrivals.input.push(tokens);
                     }
@@ -169,6 +181,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
             } => {
                 in_flight[process] -= 1;
                 open[process] += usize::from(refused.is_some());
+                at_work -= usize::from(refused.is_none());
                 let Group { requests, input } = &mut processes[process][group];
                 for (estimator, announced) in
                     [&mut *requests, &mut *input].into_iter().zip(announced)
@@ -183,7 +196,10 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                         requests.succeeded(id, now);
                         input.succeeded(id, now);
                     }
-                    Some((Some(Unit::InputTokens), wait)) => input.refused(id, now, wait),
+                    Some((Some(Unit::InputTokens), wait)) => {
+                        input.refused(id, now, wait);
+                        requests.ended();
+                    }
                     Some((_, wait)) => {
                         requests.refused(id, now, wait);
                         input.withdrawn(id);

@@ -132,17 +132,21 @@ impl LimitGroup {
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
             if kind == refused {
                 estimator.refused(id, now, asked.map(|asked| asked.as_secs_f64()));
-            } else if kind != LimitKind::Requests {
+            } else if kind == LimitKind::Requests {
+                estimator.ended();
+            } else {
                 // The request took no tokens.
                 estimator.withdrawn(id);
             }
         }
     }
 
-    /// Records that a request failed before it took any tokens, for another reason than a limit.
-    pub(crate) fn took_no_tokens(&self, Ticket(id): Ticket) {
+    /// Records that a request failed for another reason than a limit, and whether it may have taken tokens.
+    pub(crate) fn failed(&self, Ticket(id): Ticket, took_tokens: bool) {
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
-            if kind != LimitKind::Requests {
+            if kind == LimitKind::Requests {
+                estimator.ended();
+            } else if !took_tokens {
                 estimator.withdrawn(id);
             }
         }

@@ -247,8 +247,8 @@ impl RateLimiter {
             if error.throttle == Some(Throttle::Rate) {
                 let asked = error.wait.filter(|asked| *asked <= policy.wait_budget);
                 group.refused(ticket, error.limit, asked, announced);
-            } else if error.took_no_tokens() {
-                group.took_no_tokens(ticket);
+            } else {
+                group.failed(ticket, !error.took_no_tokens());
             }
         }
         let mut state = self.state();

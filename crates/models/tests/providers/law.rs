@@ -148,6 +148,23 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
 }
 
 #[test]
+fn a_limit_of_requests_at_once_is_used_in_full() {
+    for (at_once, latency) in [(4, 0.2), (4, 2.0), (7, 1.0), (10, 0.2), (10, 5.0)] {
+        let world = World {
+            at_once,
+            latency,
+            ..World::new(Vec::new())
+        };
+        let (seconds, refused) = takes(world, 600);
+        let least = 600.0 * latency / at_once as f64;
+        assert!(
+            seconds < 1.07 * least && refused < 0.08,
+            "{at_once} at once, {latency} s each: {seconds} s of {least} s, {refused}"
+        );
+    }
+}
+
+#[test]
 fn refusals_before_anything_is_accepted_show_no_rate() {
     let outage = Limit {
         change: Some((3.0, 56e6)),

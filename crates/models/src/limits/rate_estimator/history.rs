@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use super::bucket::Seconds;
 use super::phase::{
-    ALWAYS_REMEMBERED, FIRST_TEST, LAST, LONG_WAIT, MOST_BEFORE_TEST, MOST_REMEMBERED,
-    NOTHING_LEFT, REMEMBERED, WINDOWS,
+    ALWAYS_REMEMBERED, FIRST_TEST, LAST, LONG_WAIT, MINUTE, MOST_BEFORE_TEST, MOST_REMEMBERED,
+    NOTHING_LEFT, REMEMBERED,
 };
 
 /// A request that was sent.
@@ -15,6 +15,8 @@ pub(super) struct Sent {
     pub id: u64,
     pub at: Seconds,
     pub amount: f64,
+    /// The requests in flight when it was sent.
+    pub others: u32,
     pub is_refused: bool,
 }
 
@@ -202,7 +204,7 @@ impl Window {
 
     /// The first refusal after requests that passed: the present window began a period ago at the earliest.
     pub(super) fn refused(&mut self, history: &SentRequests, now: Seconds) {
-        let period = self.known.map_or(WINDOWS[1], |(_, period)| period);
+        let period = self.known.map_or(MINUTE, |(_, period)| period);
         if self.known.is_some() || now - self.began > period {
             let first = history.after(now - period, false).next();
             self.began = first.map_or(now, |sent| sent.at);
@@ -225,7 +227,7 @@ impl Window {
             asked.max(0.4 * (now - self.began)).max(round_trip)
         };
         let known = self.known.map(|(_, period)| period);
-        let ends = WINDOWS
+        let ends = [MINUTE]
             .into_iter()
             .chain(known)
             .map(|period| self.began + period - now);
@@ -248,7 +250,7 @@ impl Window {
         if is_window {
             let fits =
                 |period_of: &Seconds| until - self.began < *period_of && *period_of < period + 0.01;
-            let period = WINDOWS.into_iter().rev().find(fits).unwrap_or(period);
+            let period = Some(MINUTE).filter(fits).unwrap_or(period);
             let sent = history
                 .after(self.began - 1e-9, false)
                 .take_while(|sent| sent.at < at);

@@ -9,7 +9,9 @@
 //!    refused requests count too if the provider turns out to count them.
 //! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
 //! 4. *Lower* when more is refused, to the accepted amount. If a much lower level changes nothing, refusals are noise.
-//! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait: until the provider says,
+//! 5. *At once*: what showed may be a limit of requests at once. As many as were in flight at the first refusal are, until
+//!    fewer are refused or more are accepted. Then the level counts.
+//! 6. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait: until the provider says,
 //!    or until a window ends. What fitted before and the time until a request passes are remembered as a [`Window`].
 //!
 //! What headers announce is a [`Budget`] on top, counted down with each request.
@@ -21,7 +23,7 @@ mod phase;
 use bucket::Budget;
 use history::{Sent, SentRequests, Tally, Window};
 use phase::*;
-use phase::{FirstRefusal, Probe, Probing, StartRate};
+use phase::{AtOnce, FirstRefusal, Probe, Probing, StartRate};
 
 pub(crate) use bucket::{Bucket, Seconds};
 
@@ -57,6 +59,11 @@ pub(crate) struct RateEstimator {
     noise: f64,
     /// The share of requests that noise refuses during a raise.
     expected: f64,
+
+    /// The requests that have not ended.
+    in_flight: u32,
+    /// `None` if nothing suggests a limit of requests at once, or something contradicts it.
+    at_once: Option<AtOnce>,
 
     probing: Probing,
     blocked_until: Seconds,
@@ -136,13 +143,15 @@ impl RateEstimator {
         self.history.forget(now);
         let due = match self.phase {
             Phase::Start => self.due_in_start(amount, now),
-            _ => self.due_at_level(amount, now),
+            _ => self
+                .due_at_once(amount, now)
+                .unwrap_or_else(|| self.due_at_level(amount, now).max(self.blocked_until)),
         };
         let budget = self
             .budget
             .as_ref()
             .map_or(0.0, |budget| budget.left.wait(amount, now));
-        (due.max(self.blocked_until) - now).max(budget).max(0.0)
+        (due - now).max(budget).max(0.0)
     }
 
     /// When a request may be sent at this even rate.
@@ -182,11 +191,31 @@ impl RateEstimator {
         }
     }
 
+    /// When a request may be sent if the limit is one of requests at once; `None` if the level decides, as it does now and
+    /// then where no slot is free: what is accepted then shows that it is not.
+    fn due_at_once(&mut self, amount: f64, now: Seconds) -> Option<Seconds> {
+        let at_once = self.at_once?;
+        if self.in_flight < at_once.most {
+            self.start.grow(self.latency, now);
+            return Some(self.spread(self.start.rate, amount, now));
+        }
+        if self.in_flight > at_once.most && now >= self.last_sent? + self.refusal_time() {
+            self.at_once = None;
+        }
+        // What is as good as over would let all through at once.
+        Some(self.since + at_once.patience).filter(|until| now + 1e-6 < *until)
+    }
+
+    /// How long after a request its refusal would mostly have come.
+    fn refusal_time(&self) -> Seconds {
+        1.25 * self.round_trip.unwrap_or_default() + LATER
+    }
+
     fn due_at_level(&mut self, amount: f64, now: Seconds) -> Seconds {
         // Below one request in a window, only the pace holds the level.
         let pace = self.level * if self.level < self.mean { 1.0 } else { PACED };
         let mut due = self.spread(pace, amount, now);
-        let answered = 1.25 * self.round_trip.unwrap_or_default() + LATER;
+        let answered = self.refusal_time();
         if let Some(Probe::Sent(_, at)) = self.probing.probe
             && now >= at + answered
         {
@@ -248,6 +277,7 @@ impl RateEstimator {
             id,
             at: now,
             amount,
+            others: self.in_flight,
             is_refused: false,
         };
         if self.probing.probe.is_none() {
@@ -259,6 +289,7 @@ impl RateEstimator {
             );
         }
         self.history.push(sent);
+        self.in_flight += 1;
         self.tally.sent += 1;
         self.last_sent = Some(now);
         if let Some(suspicion) = &mut self.suspicion {
@@ -297,8 +328,14 @@ impl RateEstimator {
         }
     }
 
+    /// Records that a request ended, for another reason than an answer or a refusal by this limit.
+    pub(crate) fn ended(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
     /// Records that a request was answered.
     pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
+        self.ended();
         let first = self.history.after(Seconds::NEG_INFINITY, false).next();
         let refused_for = first
             .zip(self.unaccepted_since.take())
@@ -334,13 +371,14 @@ impl RateEstimator {
 
     /// Records that this limit refused a request; `asked` is how long the provider asks to wait.
     pub(crate) fn refused(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
+        self.ended();
         let Some(sent) = self.history.refuse(id) else {
             return;
         };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
         if self.phase == Phase::Start {
-            return self.refused_in_start(id, now - sent.at, now);
+            return self.refused_in_start(sent, now);
         }
         if self
             .window
@@ -348,6 +386,9 @@ impl RateEstimator {
             .is_some_and(|window| window.refused_test(id))
         {
             return;
+        }
+        if let Some(at_once) = self.at_once.filter(|_| id >= self.wave) {
+            return self.refused_at_once(at_once, sent.others, now);
         }
         self.refused_probe(id, now, asked);
         if self.probing.found_nothing() {
@@ -382,7 +423,8 @@ impl RateEstimator {
         is_new && until_it.map(|sent| sent.amount).sum::<f64>() > self.level
     }
 
-    fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
+    fn refused_in_start(&mut self, Sent { id, at, others, .. }: Sent, now: Seconds) {
+        let took = now - at;
         if let Some(suspicion) = &mut self.suspicion {
             if suspicion.record_refusal(id, took) {
                 self.begin_holding(now);
@@ -397,6 +439,7 @@ impl RateEstimator {
                 refused: 0,
                 first_probe: self.next_id,
                 refused_probes: 0,
+                others,
                 is_slow,
                 took: (took, took),
             });
@@ -409,11 +452,31 @@ impl RateEstimator {
     /// limit up, and it says nothing about the rate.
     fn begin_holding(&mut self, now: Seconds) {
         self.set_level(self.accepted(now).max(self.mean / WINDOW));
-        let took = self.suspicion.take().map(|suspicion| suspicion.took);
+        let first = self.suspicion.take();
+        let took = first.map(|first| first.took);
         // How much later than others those requests arrive that open a connection.
         self.lag = took.map_or(0.0, |(least, most)| (most - least).min(LONGEST_LAG));
         (self.wave, self.is_first) = (self.next_id, true);
+        self.at_once = first
+            .filter(|_| self.noise == 0.0)
+            .and_then(|first| AtOnce::new(first.others));
+        self.start.grow_from(0.5 / self.refusal_time(), now);
         self.enter(Phase::Hold, now);
+    }
+
+    /// A refusal beyond the number that fitted takes a raise back. Another one shows that the number is not what is limited.
+    fn refused_at_once(&mut self, at_once: AtOnce, others: u32, now: Seconds) {
+        self.wave = self.next_id;
+        self.at_once = at_once.explains(others).then(|| at_once.lowered());
+        self.enter(Phase::Hold, now);
+    }
+
+    /// Allows one more at once after enough requests, if all slots are used.
+    fn raise_at_once(&mut self, at_once: AtOnce, now: Seconds) {
+        if self.tally.sent >= REQUESTS_PER_SLOT && self.in_flight + 1 >= at_once.most {
+            self.at_once = Some(at_once.raised());
+            self.enter(Phase::Hold, now);
+        }
     }
 
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
@@ -520,6 +583,9 @@ impl RateEstimator {
                 self.judge_lowered(before, target, share, now);
             }
             Phase::Hold if lasted >= self.time_to_raise() => {
+                if let Some(at_once) = self.at_once {
+                    return self.raise_at_once(at_once, now);
+                }
                 self.learn_noise();
                 self.raise(now);
             }

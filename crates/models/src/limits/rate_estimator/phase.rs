@@ -23,6 +23,14 @@ pub(super) const LOOKED_AT: u32 = 6;
 /// this of all.
 pub(super) const CONFIRMING: u32 = 2;
 
+/// The numbers of requests in flight at a first refusal that are tried as a limit of requests at once. For others, a rate is
+/// more likely, and a wrong trial costs a refusal.
+pub(super) const AT_ONCE: RangeInclusive<u32> = 4..=10;
+/// How long no more than these are tried at first.
+pub(super) const PATIENCE: Seconds = 0.1;
+/// The number of requests after which one more at once is tried.
+pub(super) const REQUESTS_PER_SLOT: u32 = 50;
+
 /// If everything was refused for this long, the first request that is accepted repeats the start. In a shorter time, others
 /// may have used up a limit that they share with us.
 pub(super) const OUTAGE: Seconds = 0.8;
@@ -53,10 +61,10 @@ pub(super) const LONGEST_SLOW_HOLD: Seconds = 60.0;
 /// [`LONGEST_HOLD`] where refusals are noise, because a raise that failed by chance must not delay the next one for long, or
 /// where others may use the limit, because what they leave must be found.
 pub(super) const LONGEST_OFTEN_HOLD: Seconds = 8.0;
-/// At fewer requests a second than this, raises are rarer, because too large a share would be refused.
-pub(super) const LEAST_OFTEN: f64 = 1.5;
 /// [`LONGEST_WAIT`] for a first level, which may be too low.
 pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
+/// At fewer requests a second than this, raises are rarer, because too large a share would be refused.
+pub(super) const LEAST_OFTEN: f64 = 1.5;
 /// The part of the level by which it is raised.
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
@@ -98,8 +106,8 @@ pub(super) const LONG_WAIT: Seconds = 1.6;
 
 /// How much longer than usual a refusal may take.
 pub(super) const LATER: Seconds = 0.005;
-/// The periods of windows that are tried first, with a margin.
-pub(super) const WINDOWS: [Seconds; 2] = [1.02, 60.05];
+/// The period of a window that is tried first, with a margin.
+pub(super) const MINUTE: Seconds = 60.05;
 /// How many requests are sent before a window is tested, at first and at most.
 pub(super) const FIRST_TEST: u32 = 10;
 pub(super) const MOST_BEFORE_TEST: u32 = 40;
@@ -164,6 +172,8 @@ pub(super) struct FirstRefusal {
     pub first_probe: u64,
     /// How many of that request and the next two were refused.
     pub refused_probes: u32,
+    /// The requests in flight when it was sent.
+    pub others: u32,
     /// Few requests were accepted before it.
     pub is_slow: bool,
     /// The least and the most time that a refusal took.
@@ -182,6 +192,52 @@ impl FirstRefusal {
         let most = CONFIRMING.max((NOTICED * f64::from(self.sent)) as u32);
         let is_slow = self.is_slow && id == self.first_probe;
         is_slow || self.refused > most || self.refused_probes >= CONFIRMING
+    }
+}
+
+/// A limit on the number of requests at once, as long as nothing contradicts it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtOnce {
+    /// The number that may be in flight.
+    pub most: u32,
+    /// The number that fitted before it was raised.
+    pub fitted: u32,
+    /// How long no more are tried.
+    pub patience: Seconds,
+}
+
+impl AtOnce {
+    /// `None` for a number that no such limit would have: others use the limit up, or it is a rate.
+    pub(super) fn new(fitted: u32) -> Option<AtOnce> {
+        AT_ONCE.contains(&fitted).then_some(AtOnce {
+            most: fitted,
+            fitted,
+            patience: PATIENCE,
+        })
+    }
+
+    /// Allows one more.
+    pub(super) fn raised(self) -> AtOnce {
+        AtOnce {
+            most: self.most + 1,
+            fitted: self.most,
+            ..self
+        }
+    }
+
+    /// Whether the limit explains the refusal of a request that was sent beside `others`. During a raise, it may have arrived
+    /// after one that was sent later.
+    pub(super) fn explains(self, others: u32) -> bool {
+        others + (self.most - self.fitted) >= self.fitted
+    }
+
+    /// More than fitted were refused: no more are tried for a while.
+    pub(super) fn lowered(self) -> AtOnce {
+        AtOnce {
+            most: self.fitted,
+            patience: (2.0 * self.patience).min(LONGEST_HOLD),
+            ..self
+        }
     }
 }
 
