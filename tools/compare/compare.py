@@ -3,9 +3,10 @@
 
     tools/compare/compare.py [--items 270] [--only compeval,script] [--work DIR]
 
-Each item is an answer and a grade by a model on loopback that replies at once. There are seven situations: no reply is in the
+Each item is an answer and a grade by a model on loopback that replies at once. There are eight situations: no reply is in the
 cache (cold), all replies are in the cache (warm), a reply takes 200 ms (latency), a bucket of 50 a second that holds 10
-(limit), a bucket of 20 a second that holds 4 (bucket), at most 100 in any 10 s (window), and a run is killed halfway and started again (killed). The figures are wall seconds, CPU seconds of the tool, and
+(limit), a bucket of 20 a second that holds 4 (bucket), at most 100 in any 10 s (window), 4 at once that take 200 ms each
+(slots), and a run is killed halfway and started again (killed). The figures are wall seconds, CPU seconds of the tool, and
 the requests that the server answered and refused; for a killed run, also those that were paid twice. compeval is built like a
 release unless COMPEVAL names a program. A tool that cannot be installed is named and skipped. Needs Node, and Python 3.10 or
 newer for inspect_ai.
@@ -31,6 +32,7 @@ BUCKET = 20
 WINDOW = 100
 PERIOD = 10
 LATENCY = 200
+SLOTS = 4
 LONGEST = 300
 IN_FLIGHT = 64
 PROBES = 30
@@ -245,8 +247,9 @@ class Server:
             time.sleep(0.02)
         self.root = f"http://127.0.0.1:{self.port_file.read_text(encoding='utf-8')}"
 
-    def set(self, latency_ms=0, per_second=0, per_window=0):
-        body = json.dumps({"latency_ms": latency_ms, "per_second": per_second, "per_window": per_window}).encode()
+    def set(self, latency_ms=0, per_second=0, per_window=0, at_once=0):
+        settings = {"latency_ms": latency_ms, "per_second": per_second, "per_window": per_window, "at_once": at_once}
+        body = json.dumps(settings).encode()
         urllib.request.urlopen(urllib.request.Request(f"{self.root}/control", body)).read()
 
     def counts(self):
@@ -304,6 +307,7 @@ def measure(tool, server):
         "limit": {"per_second": LIMIT},
         "bucket": {"per_second": BUCKET},
         "window": {"per_window": WINDOW},
+        "slots": {"at_once": SLOTS, "latency_ms": LATENCY},
     }
     for name, settings in limits.items():
         tool.clear()
@@ -317,6 +321,8 @@ def ideal(name, found):
     """The minimum number of seconds that the server allows."""
     if name == "latency":
         return found["answered"] / IN_FLIGHT * LATENCY / 1000
+    if name == "slots":
+        return found["answered"] / SLOTS * LATENCY / 1000
     if name == "window":
         return (math.ceil(found["answered"] / WINDOW) - 1) * PERIOD
     rates = {"limit": LIMIT, "bucket": BUCKET}
@@ -326,7 +332,7 @@ def ideal(name, found):
 def print_table(results):
     print("| situation | tool | wall s | CPU s | CPU ms a request | requests | refused | wall / ideal | paid twice |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for situation in ["cold", "warm", "latency", "limit", "bucket", "window", "killed"]:
+    for situation in ["cold", "warm", "latency", "limit", "bucket", "window", "slots", "killed"]:
         for name, found in results.items():
             found = found[situation]
             if found is None:

@@ -1,14 +1,14 @@
-// A model on loopback for the comparison: chat completions that reply at once or late, or refuse requests beyond a rate or
-// beyond what fits into any ten seconds.
+// A model on loopback for the comparison: chat completions that reply at once or late, or refuse requests beyond a rate,
+// beyond what fits into any ten seconds or beyond a number at once.
 //
 //   node server.mjs PORT_FILE
 //
-// POST /control {"latency_ms": 200, "per_second": 50, "per_window": 100} sets them (0: none) and clears the counts that GET /counts returns.
+// POST /control {"latency_ms": 200, "per_second": 50, "per_window": 100, "at_once": 4} sets them (0: none) and clears the counts that GET /counts returns.
 
 import { renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 
-const settings = { latency_ms: 0, per_second: 0, per_window: 0 };
+const settings = { latency_ms: 0, per_second: 0, per_window: 0, at_once: 0 };
 const WINDOW_MS = 10_000;
 let accepted = [];
 const counts = { answered: 0, refused: 0, in_flight: 0, most_in_flight: 0 };
@@ -16,6 +16,7 @@ let allowance = { tokens: 0, at: 0 };
 
 /** At most `per_window` in any ten seconds, and a token bucket that holds a fifth of a second. */
 function isAllowed() {
+  if (settings.at_once !== 0) return counts.in_flight < settings.at_once;
   const now = performance.now();
   if (settings.per_window !== 0) {
     accepted = accepted.filter((at) => now - at < WINDOW_MS);
