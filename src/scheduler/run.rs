@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::batch::{BatchLane, Step};
 use super::breakers::{CircuitBreakers, ModelQueue};
 use super::budget::BudgetReached;
-use super::event::{Listener, RunEvent, RunStats};
+use super::event::{Listener, RunEvent};
 use super::execute::Executor;
 use super::in_flight::{EndedAction, InFlight, read_failure, share};
 use super::options::{
@@ -52,7 +52,7 @@ pub async fn run(
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
-    run.stats.note(executor.programs.notes())?;
+    run.tasks.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests());
     let (models, unqualified) = (executor.outputs.models(), run.tasks.judges.unqualified());
     Ok(RunOutcome {
@@ -61,7 +61,7 @@ pub async fn run(
         weak_judges,
         unqualified,
         submitted,
-        ..run.stats.outcome
+        ..run.tasks.stats.outcome
     })
 }
 
@@ -104,7 +104,6 @@ struct EventLoop<'r, 'e> {
     /// Tasks that ask a model, held until the remote has given what it has: so it is known first what has to be paid.
     held: VecDeque<Task>,
     pulls_first: bool,
-    stats: RunStats<'r>,
 }
 
 impl<'r, 'e: 'r> EventLoop<'r, 'e> {
@@ -118,7 +117,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         EventLoop {
             executor,
             options,
-            tasks: Tasks::new(executor, options, frontier, Rc::clone(&breakers)),
+            tasks: Tasks::new(executor, options, frontier, Rc::clone(&breakers), listener),
             queue: ModelQueue::new(executor.client, options.jobs),
             in_flight: InFlight::new(),
             breakers,
@@ -126,7 +125,6 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             is_estimated: options.without_cells,
             held: VecDeque::new(),
             pulls_first: executor.shared.is_some(),
-            stats: RunStats::new(listener),
         }
     }
 
@@ -137,8 +135,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let mut room_check = tokio::time::interval(ROOM_CHECK);
         loop {
             let asked = *stop.borrow_and_update();
-            if asked >= StopRequest::Drain && !self.stats.outcome.interrupted {
-                self.stats.outcome.interrupted = true;
+            if asked >= StopRequest::Drain && !self.tasks.stats.outcome.interrupted {
+                self.tasks.stats.outcome.interrupted = true;
                 self.breakers.cancel_all();
             }
             if asked == StopRequest::Now {
@@ -161,7 +159,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 if self.follow(step).await? {
                     continue;
                 }
-                self.stats.outcome.interrupted |= *stop.borrow() >= StopRequest::Drain;
+                self.tasks.stats.outcome.interrupted |= *stop.borrow() >= StopRequest::Drain;
                 return self.finish();
             }
             tokio::select! {
@@ -174,9 +172,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Begins ready tasks until enough is under way. Returns whether more may be begun without waiting.
     fn admit(&mut self) -> Result<bool, RunError> {
-        let enough = self.stats.finished_cells() + CELLS_PER_TURN;
+        let enough = self.tasks.stats.finished_cells() + CELLS_PER_TURN;
         for _ in 0..CELLS_PER_TURN {
-            if self.stats.finished_cells() >= enough {
+            if self.tasks.stats.finished_cells() >= enough {
                 break;
             }
             if self.in_flight.waits_for_budget()
@@ -188,7 +186,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             let Some(task) = self.next_task() else {
                 return Ok(false);
             };
-            match self.tasks.begin(task, &mut self.stats)? {
+            match self.tasks.begin(task)? {
                 BegunTask::Settled => {}
                 BegunTask::Stale(action) => self.begin_stale(action)?,
                 BegunTask::Unshared(action) => self.pull(action, true),
@@ -223,19 +221,19 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             self.pull(action, false);
             return Ok(());
         }
-        let asks = action.request().is_some() && !self.stats.outcome.interrupted;
+        let asks = action.request().is_some() && !self.tasks.stats.outcome.interrupted;
         if self.pulls_first && asks && self.held.len() < MOST_HELD {
             self.held.push_back(action.task);
             return Ok(());
         }
         self.estimate_once()?;
-        let Some(mut action) = self.tasks.qualify(action, &mut self.stats)? else {
+        let Some(mut action) = self.tasks.qualify(action)? else {
             return Ok(());
         };
         if !self.batches.waits_for(&action) {
             // What is in a batch that has not ended is not sent again.
             if self.is_held_back(&action.work) || self.batches.excludes(&action) {
-                return self.tasks.skip(action, &mut self.stats);
+                return self.tasks.skip(action);
             }
             match self.queue.defer(action, self.tasks.frontier.has_more()) {
                 Some(due) => action = due,
@@ -279,15 +277,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(pipeline, store, assumptions).ok();
         let estimate = found.map(|found| found.estimate);
-        self.stats.outcome.forecast = estimate;
+        self.tasks.stats.outcome.forecast = estimate;
         Ok(estimate
             .iter()
-            .try_for_each(|estimate| self.stats.emit(&RunEvent::Estimated(estimate)))?)
+            .try_for_each(|estimate| self.tasks.stats.emit(&RunEvent::Estimated(estimate)))?)
     }
 
     /// Whether the output is to be looked for in the remote, which is done once.
     fn may_pull(&self, action: &Action) -> bool {
-        let is_wanted = !self.options.refresh.has(action.stage) && !self.stats.outcome.interrupted;
+        let is_wanted =
+            !self.options.refresh.has(action.stage) && !self.tasks.stats.outcome.interrupted;
         is_wanted
             && self
                 .executor
@@ -297,7 +296,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Whether this work is not to be begun: the run ends, it is offline, or every such call would fail the same way.
     fn is_held_back(&self, work: &Work) -> bool {
-        let outcome = &self.stats.outcome;
+        let outcome = &self.tasks.stats.outcome;
         outcome.interrupted
             || outcome.budget.is_some()
             || self.tasks.judges.has_unacceptable()
@@ -309,7 +308,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn end(&mut self, ended: EndedAction) -> Result<(), RunError> {
         match ended {
             EndedAction::Executed { action, result } => {
-                self.stats.tripped(self.breakers.take_unreported())?;
+                self.tasks.stats.tripped(self.breakers.take_unreported())?;
                 self.tasks.put_back_all(self.queue.finish(&action));
                 self.complete(action, result)
             }
@@ -320,7 +319,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 action,
                 result: Ok(Found::Failure(content)),
             } => match read_failure(self.executor, &action, &content) {
-                Some(failure) => self.tasks.fail(&action, &failure, &mut self.stats),
+                Some(failure) => self.tasks.fail(&action, &failure),
                 None => {
                     self.tasks.put_back(action);
                     Ok(())
@@ -335,7 +334,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Completes the actions that no longer wait for a batch. Returns whether there may be more to do.
     async fn follow(&mut self, step: Step) -> Result<bool, RunError> {
-        self.stats.tripped(self.breakers.take_unreported())?;
+        self.tasks.stats.tripped(self.breakers.take_unreported())?;
         match step {
             Step::Ended(lines) => {
                 let executor = self.executor;
@@ -360,7 +359,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                     .iter()
                     .any(|action| action.task.stage() == StageName::Selftest);
                 for action in skipped {
-                    self.tasks.skip(action, &mut self.stats)?;
+                    self.tasks.skip(action)?;
                 }
                 Ok(may_release_cells)
             }
@@ -373,17 +372,15 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         result: Result<ExecutedOutput, ExecutionError>,
     ) -> Result<(), RunError> {
         match result {
-            Ok(fresh) => self.tasks.complete(&action, fresh, &mut self.stats),
+            Ok(fresh) => self.tasks.complete(&action, fresh),
             Err(ExecutionError::Store(error)) => Err(error.into()),
-            Err(ExecutionError::Failed(failure)) => {
-                self.tasks.fail(&action, &failure, &mut self.stats)
-            }
+            Err(ExecutionError::Failed(failure)) => self.tasks.fail(&action, &failure),
             Err(ExecutionError::OverBudget(reached)) if self.may_afford_later(reached) => {
                 self.tasks.put_back(action);
                 Ok(())
             }
             Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
-                self.tasks.skip(action, &mut self.stats)
+                self.tasks.skip(action)
             }
         }
     }
@@ -393,16 +390,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn may_afford_later(&mut self, reached: BudgetReached) -> bool {
         let may = self.executor.budget.reached().is_none() && self.in_flight.wait_for_budget();
         if !may {
-            self.stats.outcome.budget.get_or_insert(reached);
+            self.tasks.stats.outcome.budget.get_or_insert(reached);
         }
         may
     }
 
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
-        self.tasks.fail_waiting(&mut self.stats)?;
+        self.tasks.fail_waiting()?;
         let all = Matrix(self.executor.pipeline).counts();
-        self.stats.finish(
+        self.tasks.stats.finish(
             |outcome| self.batches.report(outcome),
             if self.options.without_cells {
                 MatrixCounts::default()

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
-use super::event::{RunEvent, RunStats};
+use super::event::{Listener, RunEvent, RunStats};
 use super::execute::Executor;
 use super::in_flight::{SharedActions, is_unshared};
 use super::options::{ExecutedOutput, RunError, SchedulerOptions};
@@ -39,6 +39,7 @@ pub(super) struct Tasks<'r, 'e> {
     shared: SharedActions,
     pub(super) judges: JudgeQualification<'r, 'e>,
     breakers: Rc<CircuitBreakers>,
+    pub(super) stats: RunStats<'r>,
 }
 
 impl<'r, 'e> Tasks<'r, 'e> {
@@ -48,6 +49,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         options: &'r SchedulerOptions,
         frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
+        listener: &'r mut dyn Listener,
     ) -> Tasks<'r, 'e> {
         let judges = JudgeQualification::new(executor, options);
         Tasks {
@@ -57,19 +59,16 @@ impl<'r, 'e> Tasks<'r, 'e> {
             shared: SharedActions::default(),
             judges,
             breakers,
+            stats: RunStats::new(listener),
         }
     }
 
     /// Resolves a task from the cache, or lets it share the action of another one.
-    pub(super) fn begin(
-        &mut self,
-        task: Task,
-        stats: &mut RunStats<'_>,
-    ) -> Result<BegunTask, RunError> {
+    pub(super) fn begin(&mut self, task: Task) -> Result<BegunTask, RunError> {
         let action = match Action::prepare(self.executor.pipeline, &task) {
             Ok(action) => action,
             Err(error) => {
-                self.fail_unprepared(&task, &error, stats)?;
+                self.fail_unprepared(&task, &error)?;
                 return Ok(BegunTask::Settled);
             }
         };
@@ -77,7 +76,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             return Ok(BegunTask::Settled);
         };
         if let Some(outcome) = self.shared.failure(&action.key).cloned() {
-            self.share_failure(&task, outcome, stats)?;
+            self.share_failure(&task, outcome)?;
             return Ok(BegunTask::Settled);
         }
         // Outputs that this run has made are current, even if their stage is refreshed.
@@ -98,7 +97,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 resolved,
                 reread,
                 record,
-            }) => self.begin_cached(action, resolved, reread.as_deref(), &record, stats),
+            }) => self.begin_cached(action, resolved, reread.as_deref(), &record),
             None => Ok(BegunTask::Stale(action)),
         }
     }
@@ -111,7 +110,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
         resolved: Resolved,
         reread: Option<&Output>,
         record: &Record,
-        stats: &mut RunStats<'_>,
     ) -> Result<BegunTask, RunError> {
         if self.executor.verify(record, reread).is_err() {
             return Ok(BegunTask::Stale(action));
@@ -131,36 +129,30 @@ impl<'r, 'e> Tasks<'r, 'e> {
             ..resolved
         };
         let is_first = self.shared.complete(resolved.key);
-        stats.cached(task.stage(), resolved.key, is_first, resolved.unchanged)?;
-        self.resolve(task, resolved, output, stats)?;
+        self.stats
+            .cached(task.stage(), resolved.key, is_first, resolved.unchanged)?;
+        self.resolve(task, resolved, output)?;
         Ok(BegunTask::Settled)
     }
 
     /// Fails a task whose prompt does not render.
-    fn fail_unprepared(
-        &mut self,
-        task: &Task,
-        error: &PrepareError,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
+    fn fail_unprepared(&mut self, task: &Task, error: &PrepareError) -> Result<(), RunError> {
         let pipeline = self.executor.pipeline;
         let path = plan::prompt_of(pipeline, task).and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
-            return self.judges.cannot_ask(case.judge, error, path, stats);
+            return self
+                .judges
+                .cannot_ask(case.judge, error, path, &mut self.stats);
         }
         let message = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let failure = FailedAction::new(task.place(pipeline), task.stage(), None, message);
-        stats.emit(&RunEvent::Failed(&failure))?;
-        self.unresolved(task, CaseOutcome::Ungraded, stats)
+        self.stats.emit(&RunEvent::Failed(&failure))?;
+        self.unresolved(task, CaseOutcome::Ungraded)
     }
 
     /// Returns an action that may be executed as far as judges are concerned. A cell waits for its judge's test or is
     /// skipped; so is a case that decides nothing any more.
-    pub(super) fn qualify(
-        &mut self,
-        mut action: Action,
-        stats: &mut RunStats<'_>,
-    ) -> Result<Option<Action>, RunError> {
+    pub(super) fn qualify(&mut self, mut action: Action) -> Result<Option<Action>, RunError> {
         match action.task.clone() {
             Task::Judge(task) => match self.judges.may_grade(task.cell.judge) {
                 Some(true) => {
@@ -171,10 +163,10 @@ impl<'r, 'e> Tasks<'r, 'e> {
                     return Ok(begins.then_some(action));
                 }
                 None => self.judges.wait(task.cell.judge, action.task),
-                Some(false) => self.skip(action, stats)?,
+                Some(false) => self.skip(action)?,
             },
             Task::Selftest(case) if self.judges.is_given_up(case.judge) => {
-                self.skip(action, stats)?;
+                self.skip(action)?;
             }
             Task::Selftest(case) => {
                 let begins = self.judges.may_begin(case.judge, &mut action);
@@ -214,43 +206,40 @@ impl<'r, 'e> Tasks<'r, 'e> {
         &mut self,
         action: &Action,
         mut fresh: ExecutedOutput,
-        stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let (task, key) = (&action.task, action.key);
         let sharers = self.shared.finish(&key);
         self.shared.complete(key);
-        stats.note(fresh.usage_warning.take())?;
-        stats.completed(action, &fresh)?;
+        self.stats.note(fresh.usage_warning.take())?;
+        self.stats.completed(action, &fresh)?;
         if let Some(judge) = task.judge() {
-            self.judges.note_replies(judge, 0, stats)?;
+            self.judges.note_replies(judge, 0, &mut self.stats)?;
         }
         self.release(action);
-        self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
+        self.resolve(task, fresh.resolved, Some(fresh.output))?;
         for sharer in sharers {
             self.note_used(&sharer, action, fresh.resolved.key);
-            stats.emit(&RunEvent::Shared {
+            self.stats.emit(&RunEvent::Shared {
                 stage: sharer.stage(),
             })?;
-            self.resolve(&sharer, fresh.resolved, None, stats)?;
+            self.resolve(&sharer, fresh.resolved, None)?;
         }
         Ok(())
     }
 
     /// An action failed: its task has no output, nor have those that share it.
-    pub(super) fn fail(
-        &mut self,
-        action: &Action,
-        failure: &FailedAction,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
+    pub(super) fn fail(&mut self, action: &Action, failure: &FailedAction) -> Result<(), RunError> {
         let task = &action.task;
         let sharers = self.shared.finish(&action.key);
-        stats.emit(&RunEvent::Failed(failure))?;
+        self.stats.emit(&RunEvent::Failed(failure))?;
         // A judge that writes until the token limit was asked, and would be no better another time.
         let was_answered = failure.class.is_none_or(ErrorClass::was_answered);
         if let Some(judge) = task.judge().filter(|_| was_answered) {
-            self.judges
-                .note_replies(judge, broken_replies(failure, action.attempts), stats)?;
+            self.judges.note_replies(
+                judge,
+                broken_replies(failure, action.attempts),
+                &mut self.stats,
+            )?;
         }
         self.release(action);
         let outcome = if was_answered {
@@ -259,45 +248,35 @@ impl<'r, 'e> Tasks<'r, 'e> {
             CaseOutcome::Unasked(Some(failure.message_with_hint()))
         };
         self.shared.fail(action.key, outcome.clone());
-        self.unresolved(task, outcome.clone(), stats)?;
+        self.unresolved(task, outcome.clone())?;
         sharers
             .iter()
-            .try_for_each(|sharer| self.share_failure(sharer, outcome.clone(), stats))
+            .try_for_each(|sharer| self.share_failure(sharer, outcome.clone()))
     }
 
     /// The action of a task failed for another task. If the task is a case, `outcome` is its outcome.
-    fn share_failure(
-        &mut self,
-        task: &Task,
-        outcome: CaseOutcome,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        stats.emit(&RunEvent::SharedFailure {
+    fn share_failure(&mut self, task: &Task, outcome: CaseOutcome) -> Result<(), RunError> {
+        self.stats.emit(&RunEvent::SharedFailure {
             stage: task.stage(),
         })?;
-        self.unresolved(task, outcome, stats)
+        self.unresolved(task, outcome)
     }
 
     /// A task is not executed in this run, nor are those that share its action.
-    pub(super) fn skip(
-        &mut self,
-        action: Action,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
+    pub(super) fn skip(&mut self, action: Action) -> Result<(), RunError> {
         self.release(&action);
         let mut tasks = self.shared.finish(&action.key);
         tasks.push(action.task);
         for task in tasks {
             let is_given_up =
                 matches!(&task, Task::Selftest(case) if self.judges.is_given_up(case.judge));
-            stats.outcome.skipped += u64::from(!is_given_up);
-            stats.emit(&RunEvent::Skipped {
+            self.stats.outcome.skipped += u64::from(!is_given_up);
+            self.stats.emit(&RunEvent::Skipped {
                 stage: task.stage(),
             })?;
             self.unresolved(
                 &task,
                 CaseOutcome::Unasked(self.breakers.reason(&action.work)),
-                stats,
             )?;
         }
         Ok(())
@@ -317,7 +296,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
         task: &Task,
         resolved: Resolved,
         output: Option<Output>,
-        stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         match task {
             Task::Side(_) => Ok(()),
@@ -332,38 +310,26 @@ impl<'r, 'e> Tasks<'r, 'e> {
                     // The judge graded it; that the cache cannot be read says nothing of the judge.
                     Err(error) => CaseOutcome::Unasked(Some(error.to_string())),
                 };
-                self.settle(case, outcome, stats)
+                self.settle(case, outcome)
             }
             Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
-                self.resolve_cell(task, resolved, output, stats)
+                self.resolve_cell(task, resolved, output)
             }
         }
     }
 
     /// What follows if a task has no output. If the task is a case, `outcome` is its outcome.
-    fn unresolved(
-        &mut self,
-        task: &Task,
-        outcome: CaseOutcome,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
+    fn unresolved(&mut self, task: &Task, outcome: CaseOutcome) -> Result<(), RunError> {
         match task {
             Task::Side(_) => Ok(()),
-            Task::Selftest(case) => self.settle(case, outcome, stats),
-            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => {
-                self.unresolved_cell(task, stats)
-            }
+            Task::Selftest(case) => self.settle(case, outcome),
+            Task::Compress(_) | Task::Answer(_) | Task::Judge(_) => self.unresolved_cell(task),
         }
     }
 
     /// Notes the outcome of a case. A verdict releases the cells that waited for it, or ends the run.
-    fn settle(
-        &mut self,
-        case: &SelftestTask,
-        outcome: CaseOutcome,
-        stats: &mut RunStats<'_>,
-    ) -> Result<(), RunError> {
-        let released = self.judges.settle(case, outcome, stats)?;
+    fn settle(&mut self, case: &SelftestTask, outcome: CaseOutcome) -> Result<(), RunError> {
+        let released = self.judges.settle(case, outcome, &mut self.stats)?;
         self.put_back_all(released);
         if self.judges.has_unacceptable() {
             self.breakers.cancel_all();
@@ -372,21 +338,21 @@ impl<'r, 'e> Tasks<'r, 'e> {
     }
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
-    pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    pub(super) fn fail_waiting(&mut self) -> Result<(), RunError> {
         let message =
             "this cell waited for an output that never arrived; this is a bug in compeval";
         let hint = "run again, and please report it";
         for task in self.judges.drain().into_iter().chain(self.shared.drain()) {
-            self.report_failure(&task, None, message.to_owned(), hint, stats)?;
-            self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
+            self.report_failure(&task, None, message.to_owned(), hint)?;
+            self.unresolved(&task, CaseOutcome::Unasked(None))?;
         }
         Ok(())
     }
 
     /// A cell has no output, so those that depend on it have none either.
-    fn unresolved_cell(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    fn unresolved_cell(&mut self, task: &Task) -> Result<(), RunError> {
         let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
-        Ok(stats.unresolved(task.stage(), blocked)?)
+        Ok(self.stats.unresolved(task.stage(), blocked)?)
     }
 
     /// A cell has an output: `output`, if it was just read.
@@ -395,12 +361,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
         task: &Task,
         resolved: Resolved,
         output: Option<Output>,
-        stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         if let Task::Compress(task) = task {
-            stats.resolved(StageName::Compress);
+            self.stats.resolved(StageName::Compress);
             let context = self.frontier.context(task, resolved);
-            stats.emit(&RunEvent::Context { context: &context })?;
+            self.stats.emit(&RunEvent::Context { context: &context })?;
             self.frontier.resolve_context(task, context);
             return Ok(());
         }
@@ -414,24 +379,18 @@ impl<'r, 'e> Tasks<'r, 'e> {
             Ok(outcome) => outcome,
             Err(error) => {
                 let key = Some(resolved.key);
-                self.report_failure(
-                    task,
-                    key,
-                    error.to_string(),
-                    OutputUnavailable::remedy(),
-                    stats,
-                )?;
-                return self.unresolved_cell(task, stats);
+                self.report_failure(task, key, error.to_string(), OutputUnavailable::remedy())?;
+                return self.unresolved_cell(task);
             }
         };
         if let TaskOutcome::Searched(_) = outcome {
-            stats.emit(&RunEvent::AnotherStep {
+            self.stats.emit(&RunEvent::AnotherStep {
                 stage: task.stage(),
             })?;
             self.frontier.resolve(task, outcome);
             return Ok(());
         }
-        stats.resolved(task.stage());
+        self.stats.resolved(task.stage());
         self.frontier.resolve(task, outcome);
         if let Some(Output::Answer(answer)) = &output {
             self.executor
@@ -445,13 +404,13 @@ impl<'r, 'e> Tasks<'r, 'e> {
                 .outputs
                 .answer(&Task::Answer(task.clone()), &resolved.key)
         {
-            stats.emit(&RunEvent::Planted {
+            self.stats.emit(&RunEvent::Planted {
                 task,
                 reply: &answer.text,
             })?;
         }
         if let Task::Judge(task) = task {
-            stats.emit(&RunEvent::Judged {
+            self.stats.emit(&RunEvent::Judged {
                 task,
                 resolved: &resolved,
             })?;
@@ -461,19 +420,18 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// Reports the failure of a task that no attempt was made for.
     fn report_failure(
-        &self,
+        &mut self,
         task: &Task,
         key: Option<ActionKey>,
         message: String,
         hint: &str,
-        stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
         let place = task.place(self.executor.pipeline);
         let failure = FailedAction {
             hint: Some(hint.to_owned()),
             ..FailedAction::new(place, task.stage(), key, message)
         };
-        Ok(stats.emit(&RunEvent::Failed(&failure))?)
+        Ok(self.stats.emit(&RunEvent::Failed(&failure))?)
     }
 
     /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used
