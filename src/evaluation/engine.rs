@@ -90,9 +90,9 @@ pub(crate) fn run_matrix(
         store,
         options,
         listening,
-        async move |executor, options, stop| {
+        async move |executor, stop| {
             let mut rows = RowMaker::new(executor, recorder, listening, remote);
-            let outcome = run(executor, options, stop, &mut rows).await?;
+            let outcome = run(executor, stop, &mut rows).await?;
             rows.finish()?;
             Ok(outcome)
         },
@@ -126,11 +126,7 @@ pub fn with_engine<T>(
     store: &Store,
     options: &EngineOptions,
     listening: &Listening<'_>,
-    work: impl AsyncFnOnce(
-        &Executor<'_>,
-        &SchedulerOptions,
-        watch::Receiver<StopRequest>,
-    ) -> Result<T, EvaluationError>,
+    work: impl AsyncFnOnce(&Executor<'_>, watch::Receiver<StopRequest>) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
     if let Some(access) = options.access.as_ref().filter(|_| !options.run.offline) {
         report_access(access, store, listening);
@@ -156,15 +152,14 @@ pub fn with_engine<T>(
         prices: &prices,
         programs: Programs::default(),
         shared,
-        takes_failures: options.run.offline,
-        refresh: &scheduler_options.refresh,
+        options: &scheduler_options,
     };
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);
     let limits = options.budget.limits();
     listening.report(&Event::Started { stages, limits });
     let stop = options.stop.as_ref().unwrap_or(&never);
-    let work = work(&executor, &scheduler_options, stop.clone());
+    let work = work(&executor, stop.clone());
     let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
     listening.report(&Event::WorkIsOver);
     if let Some(shared) = shared {

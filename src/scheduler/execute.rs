@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, worst_case};
-use super::options::{ExecutedOutput, ExecutionError};
+use super::options::{ExecutedOutput, ExecutionError, SchedulerOptions};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
     Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Place, Prompt, RequestTurn, Stage,
@@ -52,10 +52,7 @@ pub struct Executor<'e> {
     pub programs: Programs,
     /// The remote, where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
-    /// Whether what failed elsewhere has failed here, too: nothing is asked.
-    pub takes_failures: bool,
-    /// Stages whose outputs replace those in the remote.
-    pub refresh: &'e Refresh,
+    pub options: &'e SchedulerOptions,
 }
 
 impl Executor<'_> {

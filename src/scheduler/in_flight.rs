@@ -192,11 +192,12 @@ pub(super) async fn pull(
         return Ok(Found::Nothing);
     };
     match is_local {
-        true if executor.refresh.has(action.stage) => {
+        true if executor.options.refresh.has(action.stage) => {
             shared.put(executor.store, key, true).await?;
         }
         true => shared.reconcile(executor.store, key).await?,
-        false if executor.takes_failures => return shared.pull_outcome(executor.store, key).await,
+        // What failed elsewhere has failed here, too: nothing is asked.
+        false if executor.options.offline => return shared.pull_outcome(executor.store, key).await,
         false => return shared.pull(executor.store, key).await,
     }
     Ok(Found::Output)
@@ -214,7 +215,10 @@ pub(super) async fn share(
     };
     match result {
         Ok(fresh) => {
-            let (key, replaces) = (&fresh.resolved.key, executor.refresh.has(action.stage));
+            let (key, replaces) = (
+                &fresh.resolved.key,
+                executor.options.refresh.has(action.stage),
+            );
             if shared.put(executor.store, key, replaces).await? {
                 theirs(executor, action, fresh)
             } else {

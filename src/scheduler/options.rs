@@ -20,9 +20,9 @@ pub struct SchedulerOptions {
     pub offline: bool,
     /// Stages whose cached outputs are ignored, then replaced.
     pub refresh: Refresh,
-    /// Goes on with a judge that fails its self-test.
+    /// Goes on with a judge that failed its self-test, or whose test could not be completed.
     pub allow_weak_judge: bool,
-    /// Executes no cell of the matrix: only tests the judges, or does tasks outside of the matrix.
+    /// Executes no cell of the matrix: only tests the judges.
     pub without_cells: bool,
     /// Whether it stays until open batches have ended.
     pub waits_for_batches: bool,

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::event::RunEvent;
 use super::event::RunStats;
 use super::execute::Executor;
-use super::options::{RunError, SchedulerOptions, UntestedJudge};
+use super::options::{RunError, UntestedJudge};
 use crate::action::{ActionKey, Place, StageName};
 use crate::judge::{
     self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,
@@ -77,16 +77,11 @@ pub(super) struct JudgeQualification<'r, 'e> {
     selftest: Rc<SelfTest>,
     /// One for each judge of the pipeline, in its order.
     judges: Vec<JudgeTest>,
-    /// Whether the run goes on with a judge that failed its self-test, or whose test could not be completed.
-    allows_weak: bool,
 }
 
 impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// All judges untested; each case of each is due.
-    pub(super) fn new(
-        executor: &'r Executor<'e>,
-        options: &SchedulerOptions,
-    ) -> JudgeQualification<'r, 'e> {
+    pub(super) fn new(executor: &'r Executor<'e>) -> JudgeQualification<'r, 'e> {
         let pipeline = executor.pipeline;
         let selftest = Rc::new(
             pipeline
@@ -102,7 +97,6 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             executor,
             selftest,
             judges,
-            allows_weak: options.allow_weak_judge,
         }
     }
 
@@ -175,7 +169,9 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             _ if test.is_given_up() => Some(false),
             JudgeStatus::Pending => None,
             JudgeStatus::Qualified => Some(true),
-            JudgeStatus::Weak | JudgeStatus::Untested => Some(self.allows_weak),
+            JudgeStatus::Weak | JudgeStatus::Untested => {
+                Some(self.executor.options.allow_weak_judge)
+            }
         }
     }
 
@@ -216,7 +212,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
-        !self.allows_weak
+        !self.executor.options.allow_weak_judge
             && self
                 .judges
                 .iter()

@@ -15,8 +15,7 @@ use super::event::{Listener, RunEvent};
 use super::execute::Executor;
 use super::in_flight::{EndedAction, InFlight, read_failure, share};
 use super::options::{
-    ExecutedOutput, ExecutionError, RunError, RunOutcome, SchedulerOptions, StopRequest,
-    stop_requested,
+    ExecutedOutput, ExecutionError, RunError, RunOutcome, StopRequest, stop_requested,
 };
 use super::tasks::{BegunTask, Tasks};
 use crate::action::{StageName, Work};
@@ -35,17 +34,16 @@ const ROOM_CHECK: Duration = Duration::from_secs(1);
 /// Runs the matrix: executes what is stale, reports everything to `listener`.
 pub async fn run(
     executor: &Executor<'_>,
-    options: &SchedulerOptions,
     stop: watch::Receiver<StopRequest>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
     let frontier = Frontier::new(executor.pipeline);
-    let frontier = if options.without_cells {
-        frontier.without_cells()
+    let mut run = if executor.options.without_cells {
+        EventLoop::new(executor, frontier.without_cells(), None, listener)
     } else {
-        frontier
+        let due = Matrix(executor.pipeline).counts();
+        EventLoop::new(executor, frontier, Some(due), listener)
     };
-    let mut run = EventLoop::new(executor, options, frontier, listener);
     let broken = match run.drive(stop).await {
         Ok(()) => None,
         // What was stored before is good, and is reported.
@@ -72,17 +70,12 @@ pub async fn run(
 /// As [`run`]; also where the cache can store nothing more.
 pub async fn run_tasks(
     executor: &Executor<'_>,
-    options: &SchedulerOptions,
     stop: watch::Receiver<StopRequest>,
     tasks: &[Task],
     listener: &mut dyn Listener,
 ) -> Result<Vec<Option<Output>>, RunError> {
-    let options = SchedulerOptions {
-        without_cells: true,
-        ..options.clone()
-    };
     let frontier = Frontier::from_tasks(executor.pipeline, tasks.to_vec());
-    EventLoop::new(executor, &options, frontier, listener)
+    EventLoop::new(executor, frontier, None, listener)
         .drive(stop)
         .await?;
     Ok(tasks
@@ -93,7 +86,8 @@ pub async fn run_tasks(
 
 struct EventLoop<'r, 'e> {
     executor: &'r Executor<'e>,
-    options: &'r SchedulerOptions,
+    /// The cells of the matrix, if they are executed.
+    due: Option<MatrixCounts>,
     tasks: Tasks<'r, 'e>,
     queue: ModelQueue<'r>,
     in_flight: InFlight<'r>,
@@ -109,27 +103,27 @@ struct EventLoop<'r, 'e> {
 impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     fn new(
         executor: &'r Executor<'e>,
-        options: &'r SchedulerOptions,
         frontier: Frontier<'e>,
+        due: Option<MatrixCounts>,
         listener: &'r mut dyn Listener,
     ) -> EventLoop<'r, 'e> {
         let breakers = Rc::default();
         EventLoop {
             executor,
-            options,
-            tasks: Tasks::new(executor, options, frontier, Rc::clone(&breakers), listener),
-            queue: ModelQueue::new(executor.client, options.jobs),
+            due,
+            tasks: Tasks::new(executor, frontier, Rc::clone(&breakers), listener),
+            queue: ModelQueue::new(executor.client, executor.options.jobs),
             in_flight: InFlight::new(),
             breakers,
-            batches: BatchLane::new(executor, options),
-            is_estimated: options.without_cells,
+            batches: BatchLane::new(executor),
+            is_estimated: due.is_none(),
             held: VecDeque::new(),
             pulls_first: executor.shared.is_some(),
         }
     }
 
     async fn drive(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<(), RunError> {
-        if !self.options.without_cells {
+        if self.due.is_some() {
             self.batches.open().await?;
         }
         let mut room_check = tokio::time::interval(ROOM_CHECK);
@@ -267,7 +261,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             prices,
             ..
         } = *self.executor;
-        let (refresh, submitted) = (&self.options.refresh, self.batches.held());
+        let (refresh, submitted) = (&self.executor.options.refresh, self.batches.held());
         let assumptions = Assumptions {
             refresh,
             prices,
@@ -285,8 +279,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Whether the output is to be looked for in the remote, which is done once.
     fn may_pull(&self, action: &Action) -> bool {
-        let is_wanted =
-            !self.options.refresh.has(action.stage) && !self.tasks.stats.outcome.interrupted;
+        let is_wanted = !self.executor.options.refresh.has(action.stage)
+            && !self.tasks.stats.outcome.interrupted;
         is_wanted
             && self
                 .executor
@@ -300,7 +294,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         outcome.interrupted
             || outcome.budget.is_some()
             || self.tasks.judges.has_unacceptable()
-            || self.options.forbids(work)
+            || self.executor.options.forbids(work)
             || self.breakers.reason(work).is_some()
     }
 
@@ -398,14 +392,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.tasks.fail_waiting()?;
-        let all = Matrix(self.executor.pipeline).counts();
         self.tasks.stats.finish(
             |outcome| self.batches.report(outcome),
-            if self.options.without_cells {
-                MatrixCounts::default()
-            } else {
-                all
-            },
+            self.due.unwrap_or_default(),
         );
         Ok(())
     }

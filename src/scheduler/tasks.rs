@@ -8,7 +8,7 @@ use super::breakers::CircuitBreakers;
 use super::event::{Listener, RunEvent, RunStats};
 use super::execute::Executor;
 use super::in_flight::{SharedActions, is_unshared};
-use super::options::{ExecutedOutput, RunError, SchedulerOptions};
+use super::options::{ExecutedOutput, RunError};
 use super::qualification::{CaseOutcome, JudgeQualification, broken_replies};
 use crate::action::{ActionKey, Repetition, StageName};
 use crate::entries::Refresh;
@@ -34,7 +34,6 @@ pub(super) enum BegunTask {
 /// All tasks of a run, and their outcomes.
 pub(super) struct Tasks<'r, 'e> {
     executor: &'r Executor<'e>,
-    refresh: &'r Refresh,
     pub(super) frontier: Frontier<'e>,
     shared: SharedActions,
     pub(super) judges: JudgeQualification<'r, 'e>,
@@ -46,15 +45,13 @@ impl<'r, 'e> Tasks<'r, 'e> {
     /// The tasks of a walk.
     pub(super) fn new(
         executor: &'r Executor<'e>,
-        options: &'r SchedulerOptions,
         frontier: Frontier<'e>,
         breakers: Rc<CircuitBreakers>,
         listener: &'r mut dyn Listener,
     ) -> Tasks<'r, 'e> {
-        let judges = JudgeQualification::new(executor, options);
+        let judges = JudgeQualification::new(executor);
         Tasks {
             executor,
-            refresh: &options.refresh,
             frontier: frontier.warming_prompt_caches(),
             shared: SharedActions::default(),
             judges,
@@ -84,7 +81,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let refresh = if is_completed {
             &Refresh::default()
         } else {
-            self.refresh
+            &self.executor.options.refresh
         };
         match plan::look_up(
             self.executor.store,

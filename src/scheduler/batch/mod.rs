@@ -26,13 +26,11 @@ use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, BatchLine, ClosedBatch, Journal, OpenBatch};
-use crate::plan::{Action, FailedAction};
+use crate::plan::{Action, FailedAction, Task};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
-use crate::scheduler::options::{
-    ExecutionError, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest,
-};
+use crate::scheduler::options::{ExecutionError, OpenBatchNote, RunOutcome, StopRequest};
 use base::units::Usd;
 use collect::{LineOutcome, Outcomes};
 use models::{
@@ -73,7 +71,6 @@ struct BuiltRequest {
 /// The batches of a run, and the actions that wait for them.
 pub(super) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
-    options: &'r SchedulerOptions,
     open: Vec<Tracked>,
     /// Actions of open batches: nothing else requests them.
     held: HashSet<ActionKey>,
@@ -92,13 +89,9 @@ pub(super) struct BatchLane<'r, 'e> {
 
 impl<'r, 'e> BatchLane<'r, 'e> {
     /// A lane without batches; `open` adds the batches of earlier processes.
-    pub(super) fn new(
-        executor: &'r Executor<'e>,
-        options: &'r SchedulerOptions,
-    ) -> BatchLane<'r, 'e> {
+    pub(super) fn new(executor: &'r Executor<'e>) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
-            options,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -126,7 +119,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Whether a cell waits for the batch that holds its action.
     pub(super) fn waits_for(&self, action: &Action) -> bool {
-        !is_case(action) && self.held.contains(&action.key) && !self.options.offline
+        !is_case(action) && self.held.contains(&action.key) && !self.executor.options.offline
     }
 
     /// Whether a case is skipped because its action is held: two judges may ask the same model alike. Then this run has
@@ -141,8 +134,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.waiting.insert(action.key, action);
             return None;
         }
-        // Tasks outside of the matrix are waited for.
-        if self.options.without_cells || !self.is_batched(&action) {
+        if !self.is_batched(&action) {
             action.unusable = self.live.get(&action.key).copied().unwrap_or(0);
             return Some(action);
         }
@@ -152,8 +144,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Whether the request of an action goes into a batch.
     fn is_batched(&self, action: &Action) -> bool {
+        // Tasks outside of the matrix are waited for.
+        let is_awaited = is_case(action) || matches!(action.task, Task::Side(_));
         let lane = action.request().map(|request| request.lane);
-        if is_case(action) || lane != Some(Lane::Batch) || self.live.contains_key(&action.key) {
+        if is_awaited || lane != Some(Lane::Batch) || self.live.contains_key(&action.key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -189,7 +183,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         breakers: &CircuitBreakers,
     ) -> Result<Step, CacheError> {
         loop {
-            if self.options.offline || *stop.borrow() >= StopRequest::Drain {
+            if self.executor.options.offline || *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle());
             }
             let mut ended = self.poll_all(&stop, breakers).await?;
@@ -198,7 +192,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 self.polls = 0;
                 return Ok(Step::Ended(ended));
             }
-            let may_wait = self.options.waits_for_batches && *stop.borrow() < StopRequest::Drain;
+            let may_wait =
+                self.executor.options.waits_for_batches && *stop.borrow() < StopRequest::Drain;
             if !may_wait || self.open.iter().all(|tracked| tracked.is_stuck) {
                 return Ok(self.idle());
             }
@@ -257,7 +252,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             .collect();
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
-            let is_due = (self.options.waits_for_batches || !tracked.was_polled)
+            let is_due = (self.executor.options.waits_for_batches || !tracked.was_polled)
                 && *stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
                 true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
@@ -468,7 +463,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             ratio: self.executor.prices.lane_ratio(model, lane),
             model: model.clone(),
             newest,
-            refresh: Some(self.options.refresh.clone()).filter(|refresh| !refresh.is_empty()),
+            refresh: Some(self.executor.options.refresh.clone())
+                .filter(|refresh| !refresh.is_empty()),
             lines: lines.collect(),
         };
         let requests = built

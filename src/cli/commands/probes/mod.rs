@@ -118,10 +118,9 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
         &store,
         &options,
         &listening,
-        async |executor, options, stop| {
+        async |executor, stop| {
             let work = Generation {
                 executor,
-                options,
                 stop: stop.clone(),
                 listening: &listening,
             };
@@ -202,7 +201,6 @@ fn choose_fixtures(
 
 struct Generation<'w, 'e, 'l> {
     executor: &'w Executor<'e>,
-    options: &'w SchedulerOptions,
     stop: watch::Receiver<StopRequest>,
     listening: &'w Listening<'l>,
 }
@@ -252,13 +250,6 @@ impl Generation<'_, '_, '_> {
             });
         }
         let mut listener = self.listening;
-        Ok(run_tasks(
-            self.executor,
-            self.options,
-            self.stop.clone(),
-            tasks,
-            &mut listener,
-        )
-        .await?)
+        Ok(run_tasks(self.executor, self.stop.clone(), tasks, &mut listener).await?)
     }
 }
