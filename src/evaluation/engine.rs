@@ -106,14 +106,8 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
     if selftests_only {
         return vec![selftest];
     }
-    let counts = Matrix(pipeline).counts();
-    let (compress, answer, judge) = (counts.compress, counts.answer, counts.judge);
-    vec![
-        (StageName::Compress, compress),
-        (StageName::Answer, answer),
-        selftest,
-        (StageName::Judge, judge),
-    ]
+    let [compress, answer, judge] = Matrix(pipeline).counts().by_stage();
+    vec![compress, answer, selftest, judge]
 }
 
 /// Puts together what is needed to perform actions, and passes it to `work`.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{ActionKey, StageName};
 use crate::judge::SelfTestVerdict;
-use crate::pipeline::{MatrixCounts, OpenError, Pipeline, Problem, Problems};
+use crate::pipeline::{OpenError, Pipeline, Problem, Problems};
 use crate::plan::{FailedAction, PrepareError};
 use crate::results::{
     FolderError, Incomparable, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused,
@@ -189,14 +189,10 @@ impl RunTotals {
             }
             RunEvent::Shared { stage } => self.stages.entry(*stage).or_default().cells += 1,
             RunEvent::SharedFailure { stage } => self.blocked(*stage, 1),
-            RunEvent::Blocked(MatrixCounts {
-                compress,
-                answer,
-                judge,
-            }) => {
-                self.blocked(StageName::Compress, *compress);
-                self.blocked(StageName::Answer, *answer);
-                self.blocked(StageName::Judge, *judge);
+            RunEvent::Blocked(counts) => {
+                for (stage, cells) in counts.by_stage() {
+                    self.blocked(stage, cells);
+                }
             }
             RunEvent::Warning(warning) => *self.warnings.entry(warning.clone()).or_default() += 1,
             RunEvent::SelftestCompleted { judge, verdict } => {

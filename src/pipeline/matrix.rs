@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::model::{
     AnswererIx, FixtureIx, JudgeIx, LoadedFixture, MethodIx, Pipeline, PointIx, ProbeIx, VariantIx,
 };
-use crate::action::{BuiltInStrategy, CellCoordinate, Repetition};
+use crate::action::{BuiltInStrategy, CellCoordinate, Repetition, StageName};
 use crate::compress::Strategy;
 use crate::planted::{NEXT_STEP, STATE};
 
@@ -116,6 +116,14 @@ pub struct MatrixCounts {
 impl MatrixCounts {
     pub fn all(&self) -> u64 {
         self.compress + self.answer + self.judge
+    }
+
+    pub fn by_stage(&self) -> [(StageName, u64); 3] {
+        [
+            (StageName::Compress, self.compress),
+            (StageName::Answer, self.answer),
+            (StageName::Judge, self.judge),
+        ]
     }
 }
 

@@ -147,10 +147,9 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn count_cells(&mut self) {
-        let counts = Matrix(self.pipeline).counts();
-        self.stage(StageName::Compress).cells = counts.compress;
-        self.stage(StageName::Answer).cells = counts.answer;
-        self.stage(StageName::Judge).cells = counts.judge;
+        for (stage, cells) in Matrix(self.pipeline).counts().by_stage() {
+            self.stage(stage).cells = cells;
+        }
     }
 
     fn walk(&mut self) -> Result<(), PrepareError> {
@@ -253,12 +252,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
     }
 
     fn block(&mut self, action: &Action, blocked: MatrixCounts) {
-        let cells = [
-            (StageName::Compress, blocked.compress),
-            (StageName::Answer, blocked.answer),
-            (StageName::Judge, blocked.judge),
-        ];
-        for (stage, count) in cells {
+        for (stage, count) in blocked.by_stage() {
             self.stage(stage).blocked += count;
             if count > 0 {
                 self.estimator.add_blocked(stage, count, action);

@@ -311,25 +311,20 @@ impl<'p> Frontier<'p> {
                 .compressions(cell.chain)
                 .filter(|next| next.point > cell.point)
             {
-                let MatrixCounts { answer, judge, .. } = self.downstream_answers(later);
+                let after = self.downstream_answers(later);
                 counts.compress += 1;
-                counts.answer += answer;
-                counts.judge += judge;
+                counts.answer += after.answer;
+                counts.judge += after.judge;
             }
         }
         counts
     }
 
     fn downstream_answers(&self, cell: CompressCell) -> MatrixCounts {
-        let answers: Vec<AnswerCell> = Matrix(self.pipeline).answers(cell).collect();
-        let judge = answers
-            .iter()
-            .map(|answer| Matrix(self.pipeline).judgements(*answer).count() as u64)
-            .sum();
         MatrixCounts {
             compress: 0,
-            answer: answers.len() as u64,
-            judge,
+            answer: Matrix(self.pipeline).answers(cell).count() as u64,
+            judge: Matrix(self.pipeline).downstream_judgements(cell),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The events of a run. Progress bars, log lines, manifest and rows listen to one stream of them. Every event is emitted
 //! through `RunStats` and counted on its way, so that what is reported and what is counted cannot differ.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::breakers::TrippedBreaker;
@@ -97,7 +98,7 @@ pub(super) struct RunStats<'r> {
     /// What is known of the outcome so far.
     pub(super) outcome: RunOutcome,
     /// Cells that are done: nothing more will be reported about them.
-    finished: MatrixCounts,
+    finished: BTreeMap<StageName, u64>,
 }
 
 impl<'r> RunStats<'r> {
@@ -109,7 +110,7 @@ impl<'r> RunStats<'r> {
         RunStats {
             listener,
             outcome,
-            finished: MatrixCounts::default(),
+            finished: BTreeMap::new(),
         }
     }
 
@@ -176,9 +177,9 @@ impl<'r> RunStats<'r> {
         self.note([why])
     }
 
-    /// Counts a cell that has an output.
+    /// Counts a cell that is done.
     pub(super) fn resolved(&mut self, stage: StageName) {
-        self.count(stage, MatrixCounts::default());
+        *self.finished.entry(stage).or_default() += 1;
     }
 
     /// Reports a cell that has no output, and the cells that depend on it, which can have none either.
@@ -187,35 +188,22 @@ impl<'r> RunStats<'r> {
         stage: StageName,
         blocked: MatrixCounts,
     ) -> Result<(), FileError> {
-        self.count(stage, blocked);
+        self.resolved(stage);
+        for (stage, cells) in blocked.by_stage() {
+            *self.finished.entry(stage).or_default() += cells;
+        }
         self.emit(&RunEvent::Blocked(blocked))
     }
 
-    fn count(&mut self, stage: StageName, blocked: MatrixCounts) {
-        let MatrixCounts {
-            compress,
-            answer,
-            judge,
-        } = blocked;
-        self.finished.compress += compress + u64::from(stage == StageName::Compress);
-        self.finished.answer += answer + u64::from(stage == StageName::Answer);
-        self.finished.judge += judge + u64::from(stage == StageName::Judge);
-    }
-
     pub(super) fn finished_cells(&self) -> u64 {
-        self.finished.all()
+        self.finished.values().sum()
     }
 
     /// Compares the cells that were reported with those that were `due`, and takes `report` in.
     pub(super) fn finish(&mut self, report: impl FnOnce(&mut RunOutcome), due: MatrixCounts) {
         report(&mut self.outcome);
-        let finished = self.finished;
-        let stages = [
-            (StageName::Compress, due.compress, finished.compress),
-            (StageName::Answer, due.answer, finished.answer),
-            (StageName::Judge, due.judge, finished.judge),
-        ];
-        for (stage, due, finished) in stages {
+        for (stage, due) in due.by_stage() {
+            let finished = self.finished.get(&stage).copied().unwrap_or(0);
             if due != finished {
                 let name = stage.name();
                 self.outcome
