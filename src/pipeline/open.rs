@@ -289,25 +289,24 @@ impl ProjectLoader<'_> {
     /// Reports the stages that are needed and not declared.
     fn require_stages(&self, context: &mut ValidationContext<'_>) {
         let is_needed = !self.is_compress_only() && self.request.banks != Banks::IfThere;
-        self.require(
-            "compress",
-            tables(&self.declared.compress).is_empty(),
-            context,
-        );
-        self.require(
-            "answer",
-            is_needed && tables(&self.declared.answer).is_empty(),
-            context,
-        );
-        self.require(
-            "judge",
-            is_needed && !self.is_planted_alone() && tables(&self.declared.judge).is_empty(),
-            context,
-        );
-    }
-
-    fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
-        if is_missing {
+        let is_judge_needed = is_needed && !self.is_planted_alone();
+        let stages = [
+            ("compress", true, tables(&self.declared.compress).is_empty()),
+            (
+                "answer",
+                is_needed,
+                tables(&self.declared.answer).is_empty(),
+            ),
+            (
+                "judge",
+                is_judge_needed,
+                tables(&self.declared.judge).is_empty(),
+            ),
+        ];
+        for (stage, _, _) in stages
+            .into_iter()
+            .filter(|(_, is_needed, is_empty)| *is_needed && *is_empty)
+        {
             let problem =
                 Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
             let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \

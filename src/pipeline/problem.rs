@@ -151,11 +151,8 @@ impl Problem {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;
         let source = self.source.as_ref()?;
-        let places: Vec<Range<usize>> =
-            self.places.iter().map(|(place, _)| place.clone()).collect();
         let room = width.saturating_sub(MARGIN).max(40);
-        let excerpt = SourceExcerpt::new(&source.path, &source.text, &places, room);
-        let labels = self.places.iter().map(|(_, label)| label.clone()).collect();
+        let excerpt = SourceExcerpt::new(source, &self.places, room);
         let theme = match has_colors {
             true => GraphicalTheme::unicode(),
             false => GraphicalTheme::unicode_nocolor(),
@@ -164,9 +161,7 @@ impl Problem {
             .with_width(width)
             .with_links(false);
         let mut drawn = String::new();
-        handler
-            .render_report(&mut drawn, &MarkedExcerpt { excerpt, labels })
-            .ok()?;
+        handler.render_report(&mut drawn, &excerpt).ok()?;
         // Before the frame stands the message of the report, which here is empty.
         let frame = drawn.find('╭')?;
         let start = drawn.get(..frame)?.rfind('\n').map_or(0, |end| end + 1);
@@ -190,34 +185,6 @@ impl fmt::Display for Problem {
             write!(f, "{file}:{line}:{column}: ")?;
         }
         f.write_str(&self.message)
-    }
-}
-
-/// An excerpt of a file with its places and a word beside each, as miette takes it.
-#[derive(Debug)]
-struct MarkedExcerpt<'p> {
-    excerpt: SourceExcerpt<'p>,
-    labels: Vec<Option<String>>,
-}
-
-impl fmt::Display for MarkedExcerpt<'_> {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
-    }
-}
-
-impl std::error::Error for MarkedExcerpt<'_> {}
-
-impl Diagnostic for MarkedExcerpt<'_> {
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.excerpt)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let labels = self.excerpt.places().zip(self.labels.clone());
-        Some(Box::new(labels.map(|(place, text)| {
-            LabeledSpan::new(text, place.start, place.len())
-        })))
     }
 }
 
@@ -315,7 +282,7 @@ pub fn first_few(names: &[impl ToString], most: usize) -> String {
 /// Stands for what is left out of a line.
 const GAP: &str = "…";
 
-/// The text of a file with its long lines cut, and places in it.
+/// The text of a file with its long lines cut, and places in it, as miette takes them.
 #[derive(Debug)]
 struct SourceExcerpt<'f> {
     name: &'f str,
@@ -328,6 +295,7 @@ struct ExcerptPlace {
     shown: Range<usize>,
     /// The column in the file, in characters from 0.
     column: usize,
+    label: Option<String>,
 }
 
 /// A stretch of the file that is shown.
@@ -340,11 +308,18 @@ struct ExcerptPiece {
 }
 
 impl<'f> SourceExcerpt<'f> {
-    /// The excerpt of `text` that shows `places`, with no line longer than `room` columns or little more.
-    fn new(name: &'f str, text: &str, places: &[Range<usize>], room: usize) -> SourceExcerpt<'f> {
-        let places: Vec<Range<usize>> = places
+    /// The excerpt of a file that shows `places`, with no line longer than `room` columns or little more.
+    fn new(
+        file: &'f SourceFile,
+        labelled: &[(Range<usize>, Option<String>)],
+        room: usize,
+    ) -> SourceExcerpt<'f> {
+        let text = &file.text;
+        let places: Vec<Range<usize>> = labelled
             .iter()
-            .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end))
+            .map(|(place, _)| {
+                text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end)
+            })
             .collect();
         // The output has colours of its own, from which an escape character of the file could not be distinguished.
         let text = &text.replace('\u{1b}', "?");
@@ -363,7 +338,7 @@ impl<'f> SourceExcerpt<'f> {
             );
             line_start += line.len();
         }
-        let places = places.iter().map(|place| {
+        let places = places.iter().zip(labelled).map(|(place, (_, label))| {
             let start = excerpt_offset(&pieces, place.start);
             let before = text.get(..place.start).unwrap_or_default();
             let column = before
@@ -375,18 +350,35 @@ impl<'f> SourceExcerpt<'f> {
             ExcerptPlace {
                 shown: start..excerpt_offset(&pieces, place.end).max(start),
                 column,
+                label: label.clone(),
             }
         });
         SourceExcerpt {
-            name,
+            name: &file.path,
             places: places.collect(),
             text: shown,
         }
     }
+}
 
-    /// Where the places are in the excerpt.
-    fn places(&self) -> impl Iterator<Item = Range<usize>> {
-        self.places.iter().map(|place| place.shown.clone())
+/// The message of the report, which is empty.
+impl fmt::Display for SourceExcerpt<'_> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl std::error::Error for SourceExcerpt<'_> {}
+
+impl Diagnostic for SourceExcerpt<'_> {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(self)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.places.iter().map(|place| {
+            LabeledSpan::new(place.label.clone(), place.shown.start, place.shown.len())
+        })))
     }
 }
 
