@@ -62,11 +62,67 @@ impl FixtureChecks {
     }
 }
 
+/// The fixture files by stem; `written` is their folder as the pipeline in `file` names it.
+pub(super) fn fixture_files(
+    reader: &SourceReader,
+    file: &SourceFile,
+    written: Option<&Located<String>>,
+    problems: &mut Problems,
+) -> BTreeMap<String, String> {
+    let folder = written.map_or("fixtures", |folder| &folder.value);
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    if !reader.folder().join(folder).is_dir() {
+        let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
+        let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
+        let place = written.map(|folder| folder.place.clone());
+        problems.push(problem.at_known(file, place));
+        return files;
+    }
+    let paths = json_files(reader, folder, problems).into_iter();
+    for path in paths.filter(|path| !path.ends_with(BANK)) {
+        let stem = stem(&path);
+        if let Err(message) = check_name(&stem) {
+            let problem = Problem::error(format!("{path}: {message}"));
+            problems.push(problem.help("rename the file and its `name`"));
+        } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
+            let message = format!("two fixtures are named `{stem}`: {first} and {path}");
+            let help = "names identify results: use a different one";
+            problems.push(Problem::error(message).help(help));
+        } else {
+            files.insert(stem, path);
+        }
+    }
+    files
+}
+
+/// The paths `FOLDER/NAME` of everything in a folder that is named like a JSON file, sorted; none if there is no
+/// such folder. A file that cannot be read is listed, too: reading it reports the error.
+fn json_files(reader: &SourceReader, folder: &str, problems: &mut Problems) -> Vec<String> {
+    let entries = match std::fs::read_dir(reader.folder().join(folder)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            problems.push(Problem::error(format!(
+                "cannot read the folder {folder}: {}",
+                describe_error(&error)
+            )));
+            return Vec::new();
+        }
+    };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+    let mut files: Vec<String> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "json") && !is_lock(path))
+        .filter_map(|path| Some(shown(&Path::new(folder).join(path.file_name()?))))
+        .collect();
+    files.sort();
+    files
+}
+
 /// Reads the fixtures and banks of a project.
 pub(super) struct FixtureLoader<'a> {
-    pub(super) file: &'a SourceFile,
     pub(super) reader: &'a SourceReader,
-    pub(super) fixtures: Option<&'a Located<String>>,
+    /// The fixture files by stem.
+    pub(super) fixtures: &'a BTreeMap<String, String>,
     pub(super) probes: Option<&'a Located<String>>,
     pub(super) checks: FixtureChecks,
     pub(super) problems: &'a mut Problems,
@@ -75,7 +131,7 @@ pub(super) struct FixtureLoader<'a> {
 impl FixtureLoader<'_> {
     /// Reads the selected fixtures with their banks, sorted by name. Also returns the names of those without a bank.
     pub(super) fn load(mut self, selection: &MatrixSelection) -> (Vec<LoadedFixture>, Vec<String>) {
-        let fixtures = self.fixture_files();
+        let fixtures = self.fixtures;
         let banks = match self.checks.banks {
             Banks::Unread => BTreeMap::new(),
             Banks::Needed | Banks::IfThere => self.bank_files(),
@@ -118,42 +174,6 @@ impl FixtureLoader<'_> {
         (loaded, left_out)
     }
 
-    /// The fixture files by stem.
-    pub(super) fn fixture_files(&mut self) -> BTreeMap<String, String> {
-        let paths = self.fixture_paths();
-        let mut files: BTreeMap<String, String> = BTreeMap::new();
-        for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
-            let stem = stem(&path);
-            if let Err(message) = check_name(&stem) {
-                self.problems.push(
-                    Problem::error(format!("{path}: {message}"))
-                        .help("rename the file and its `name`"),
-                );
-            } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
-                let message = format!("two fixtures are named `{stem}`: {first} and {path}");
-                self.problems.push(
-                    Problem::error(message).help("names identify results: use a different one"),
-                );
-            } else {
-                files.insert(stem, path);
-            }
-        }
-        files
-    }
-
-    fn fixture_paths(&mut self) -> Vec<String> {
-        let written = self.fixtures;
-        let folder = written.map_or("fixtures", |folder| &folder.value);
-        if self.reader.folder().join(folder).is_dir() {
-            return self.json_files(folder);
-        }
-        let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
-        let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
-        let place = written.map(|folder| folder.place.clone());
-        self.problems.push(problem.at_known(self.file, place));
-        Vec::new()
-    }
-
     fn bank_folder(&self) -> String {
         self.probes
             .map_or("probes", |probes| probes.value.trim_end_matches('/'))
@@ -163,36 +183,12 @@ impl FixtureLoader<'_> {
     /// The bank files by the fixture they name.
     fn bank_files(&mut self) -> BTreeMap<String, String> {
         let folder = self.bank_folder();
-        let files = self.json_files(&folder);
+        let files = json_files(self.reader, &folder, self.problems);
         files
             .into_iter()
             .filter(|path| path.ends_with(BANK))
             .map(|path| (stem(&path), path))
             .collect()
-    }
-
-    /// The paths `FOLDER/NAME` of everything in a folder that is named like a JSON file, sorted; none if there is no
-    /// such folder. A file that cannot be read is listed, too: reading it reports the error.
-    fn json_files(&mut self, folder: &str) -> Vec<String> {
-        let path = self.reader.folder().join(folder);
-        let entries = match std::fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                self.problems.push(Problem::error(format!(
-                    "cannot read the folder {folder}: {}",
-                    describe_error(&error)
-                )));
-                return Vec::new();
-            }
-        };
-        let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let mut files: Vec<String> = paths
-            .filter(|path| path.extension().is_some_and(|e| e == "json") && !is_lock(path))
-            .filter_map(|path| Some(shown(&Path::new(folder).join(path.file_name()?))))
-            .collect();
-        files.sort();
-        files
     }
 
     /// Reports banks whose fixture does not exist.

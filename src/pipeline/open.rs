@@ -9,7 +9,7 @@ use super::file::tables::{
     AnswerTable, CompressTable, Declared, GateTable, PipelineTable, PlantedTable, strategy_place,
 };
 use super::file::{Located, ReadToml, items as tables, value};
-use super::fixtures::{Banks, FixtureChecks, FixtureLoader};
+use super::fixtures::{Banks, FixtureChecks, FixtureLoader, fixture_files};
 use super::methods;
 use super::model::{AnswererIx, LoadedFixture, Pipeline, PipelineSettings, SourceFile, TailMode};
 use super::paths::{self, declared_remote};
@@ -118,7 +118,9 @@ impl ProjectLoader<'_> {
             reader.folder(),
             &mut problems,
         );
-        let transcripts = self.transcripts(&reader);
+        let (written, mut unlisted) = (self.table().fixtures.as_ref(), Problems::default());
+        let fixture_files = fixture_files(&reader, self.file, written, &mut unlisted);
+        let transcripts = transcript_sizes(&fixture_files, &reader);
         let mut context = ValidationContext {
             file: self.file,
             reader: &mut reader,
@@ -139,9 +141,9 @@ impl ProjectLoader<'_> {
         };
         let checked = self.check(&mut context, [results, cache, probes], &transcripts);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
-        let (mut fixtures, without_bank) = self
-            .fixture_loader(&reader, &mut problems)
-            .load(&self.request.selection);
+        problems.0.append(&mut unlisted.0);
+        let loader = self.fixture_loader(&reader, &fixture_files, &mut problems);
+        let (mut fixtures, without_bank) = loader.load(&self.request.selection);
         let (checked, items) = checked.unzip();
         let items = items.flatten();
         if let Some(pipeline) = &checked {
@@ -187,19 +189,10 @@ impl ProjectLoader<'_> {
         })
     }
 
-    /// The sizes of all fixtures in tokens, roughly, by the sizes of their files.
-    fn transcripts(&self, reader: &SourceReader) -> Vec<u64> {
-        const BYTES_PER_TOKEN: u64 = 4;
-        // What is wrong with them is reported when they are read.
-        let mut unreported = Problems(Vec::new());
-        let files = self.fixture_loader(reader, &mut unreported).fixture_files();
-        let sizes = files.values().filter_map(|path| reader.bytes(path));
-        sizes.map(|bytes| bytes / BYTES_PER_TOKEN).collect()
-    }
-
     fn fixture_loader<'a>(
         &'a self,
         reader: &'a SourceReader,
+        fixtures: &'a BTreeMap<String, String>,
         problems: &'a mut Problems,
     ) -> FixtureLoader<'a> {
         let table = self.table();
@@ -217,9 +210,8 @@ impl ProjectLoader<'_> {
             banks,
         };
         FixtureLoader {
-            file: self.file,
             reader,
-            fixtures: table.fixtures.as_ref(),
+            fixtures,
             probes: table.probes.as_ref(),
             checks,
             problems,
@@ -484,6 +476,13 @@ impl ProjectLoader<'_> {
              the method out by --methods",
         );
     }
+}
+
+/// The sizes of all fixtures in tokens, roughly, by the sizes of their files.
+fn transcript_sizes(files: &BTreeMap<String, String>, reader: &SourceReader) -> Vec<u64> {
+    const BYTES_PER_TOKEN: u64 = 4;
+    let sizes = files.values().filter_map(|path| reader.bytes(path));
+    sizes.map(|bytes| bytes / BYTES_PER_TOKEN).collect()
 }
 
 /// Prompts that keep a summary over several points but do not insert the previous one: it would be lost at each point.

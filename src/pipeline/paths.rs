@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::tables::{self, CacheTable, Declared, PipelineTable};
 use super::file::value;
-use super::fixtures::{FixtureChecks, FixtureLoader};
+use super::fixtures::fixture_files;
 use super::model::SourceFile;
 use super::problem::{Problem, Problems};
 use super::providers::{Environment, key_variables};
@@ -76,16 +76,7 @@ pub fn project_paths(
     let written = PipelineTable::of(&declared.pipeline).fixtures.as_ref();
     // Opening the project reports faults in single files.
     let mut ignored = Problems::default();
-    let (checks, problems) = (FixtureChecks::default(), &mut ignored);
-    let mut fixture_loader = FixtureLoader {
-        file: &source,
-        reader: &reader,
-        fixtures: written,
-        probes: None,
-        checks,
-        problems,
-    };
-    let files = fixture_loader.fixture_files();
+    let files = fixture_files(&reader, &source, written, &mut ignored);
     let fixtures = root.join(written.map_or("fixtures", |folder| &folder.value));
     let keys = key_variables(declared.providers.as_ref().map(|table| &table.value)).collect();
     Ok(ProjectPaths {
