@@ -1,8 +1,6 @@
-//! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it; counts and logs the
-//! requests.
+//! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -17,7 +15,7 @@ use crate::plan::OutputCache;
 use crate::scheduler::{
     Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
-use models::{Client, ClientEvent, Limits, Prices, ProviderSpec};
+use models::{Client, Limits, Prices, ProviderSpec, RequestCounts};
 use store::cache::{Lookup, Store};
 use store::remote::SharedCache;
 
@@ -33,7 +31,7 @@ pub struct EngineOptions {
     /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
     /// Counts the requests that are sent.
-    pub requests: Arc<RequestLog>,
+    pub requests: Arc<RequestCounts>,
 }
 
 impl EngineOptions {
@@ -165,10 +163,10 @@ pub fn with_engine<T>(
 }
 
 /// A client of all providers that the project may use.
-fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
+fn client(pipeline: &Pipeline, requests: Arc<RequestCounts>) -> Client {
     let generator = pipeline.generator.model.provider.clone();
     let client = Client::new(used_providers(pipeline).into_iter().chain([generator]));
-    client.with_listener(move |event| requests.on_event(event))
+    client.with_counts(requests)
 }
 
 /// Does `work`, and meanwhile reports progress.
@@ -209,28 +207,5 @@ fn report_access(access: &ExternalAccess, store: &Store, listening: &Listening<'
         store.keep_memo(access.digest(), b"shown");
         let text = format!("This project {}", access.lines().join("; "));
         listening.note("", &text);
-    }
-}
-
-#[derive(Debug, Default)]
-pub struct RequestLog {
-    pub(super) sent: AtomicU64,
-    pub(super) retries: AtomicU64,
-    pub(super) rate_limited: AtomicU64,
-}
-
-impl RequestLog {
-    /// Counts an event and logs it.
-    pub(super) fn on_event(&self, event: &ClientEvent) {
-        match event {
-            ClientEvent::Sent { .. } => tracing::debug!(?event),
-            slow => tracing::info!(event = ?slow),
-        }
-        let counter = match event {
-            ClientEvent::Sent { .. } => &self.sent,
-            ClientEvent::Retrying { .. } => &self.retries,
-            ClientEvent::RateLimited { .. } => &self.rate_limited,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
     }
 }

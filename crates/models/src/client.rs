@@ -1,5 +1,4 @@
-//! The client: budget, rate limiters, request, the retry loop of all calls except to batch APIs, and the events that it
-//! reports. A successful reply is handed to the caller to store before it is read, so that nothing that was paid for can
+//! The client: budget, rate limiters, request, the retry loop of all calls except to batch APIs, and counts of them. A successful reply is handed to the caller to store before it is read, so that nothing that was paid for can
 //! be lost to a reading error.
 
 use std::collections::BTreeMap;
@@ -27,9 +26,20 @@ pub struct Client {
     http: Http,
     connections: BTreeMap<ProviderName, ProviderConnection>,
     policy: RetryPolicy,
-    listener: ClientListener,
+    counts: Arc<RequestCounts>,
     /// The seed of the next jitter.
     jitter_state: AtomicU64,
+}
+
+/// What clients have sent.
+#[derive(Debug, Default)]
+pub struct RequestCounts {
+    /// Requests, also those that failed.
+    pub sent: AtomicU64,
+    /// Requests that a provider refused because of a limit.
+    pub rate_limited: AtomicU64,
+    /// Failed attempts that were repeated with the same bytes.
+    pub retries: AtomicU64,
 }
 
 /// Why there is no answer.
@@ -88,17 +98,14 @@ impl Client {
             http: Http::new(),
             connections,
             policy: RetryPolicy::default(),
-            listener: Arc::new(|_| ()),
+            counts: Arc::default(),
             jitter_state,
         }
     }
 
-    /// Reports events to `listener`.
-    pub fn with_listener(self, listener: impl Fn(&ClientEvent) + Send + Sync + 'static) -> Client {
-        Client {
-            listener: Arc::new(listener),
-            ..self
-        }
+    /// Counts its requests in `counts`.
+    pub fn with_counts(self, counts: Arc<RequestCounts>) -> Client {
+        Client { counts, ..self }
     }
 
     /// Uses `policy` between attempts.
@@ -197,14 +204,10 @@ impl Client {
                     .failure(counts.sent)
                     .into());
             };
-            tracing::debug!(%provider, attempts = counts.sent, ?wait, "retrying after: {}", error.message);
-            let (provider, model) = (provider.clone(), call.model.clone());
-            self.emit(ClientEvent::Retrying {
-                provider,
-                model,
-                cause: error.message,
-                wait: wait.max(pause.unwrap_or_default()),
-            });
+            // All others to the model may wait longer than this call by itself.
+            let least = wait.max(pause.unwrap_or_default());
+            tracing::info!(%provider, model = %call.model, attempts = counts.sent, wait = ?least, "retrying after: {}", error.message);
+            self.counts.retries.fetch_add(1, Ordering::Relaxed);
             let _delayed = prepared.model.delay();
             run_until(budget.cancelled(), tokio::time::sleep(wait))
                 .await
@@ -344,9 +347,8 @@ impl Client {
         let connection = prepared.connection;
         let spec = &connection.spec;
         counts.sent += 1;
-        self.emit(ClientEvent::Sent {
-            provider: spec.name.clone(),
-        });
+        tracing::debug!(provider = %spec.name, "sending a request");
+        self.counts.sent.fetch_add(1, Ordering::Relaxed);
         let (sent, timeout) = (Instant::now(), spec.limits.timeout);
         let answer = self
             .http
@@ -423,16 +425,12 @@ impl Client {
                 .settle(None, prepared.need, TokenDemand::default());
         }
         if matches!(fault.throttle, Some(Throttle::Rate | Throttle::Concurrency)) {
-            let provider = prepared.connection.spec.name.clone();
-            self.emit(ClientEvent::RateLimited { provider });
+            tracing::info!(provider = %prepared.connection.spec.name, "refused because of a limit");
+            self.counts.rate_limited.fetch_add(1, Ordering::Relaxed);
         }
         let limiter = &prepared.model.limiter;
         let pause = limiter.failed(&fault, ticket, sent, announced, &prepared.policy);
         (fault, pause)
-    }
-
-    fn emit(&self, event: ClientEvent) {
-        (self.listener)(&event);
     }
 
     /// A uniform value in 0..1, which spreads retries over time.
@@ -559,35 +557,6 @@ pub fn reply_failure(
         AttemptCounts::default().next(&error, None, max_attempts, &RetryPolicy::default(), 0.0);
     (error.failure(1), next.is_some())
 }
-
-/// Something that happened to a call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClientEvent {
-    /// A request was sent.
-    Sent {
-        /// The provider that was asked.
-        provider: ProviderName,
-    },
-    /// The provider rejected a request because of a limit. A `Retrying` or a failure follows.
-    RateLimited {
-        /// The provider that was asked.
-        provider: ProviderName,
-    },
-    /// A failed attempt will be repeated with the same bytes.
-    Retrying {
-        /// The provider that was asked.
-        provider: ProviderName,
-        /// The model that was asked.
-        model: ModelName,
-        /// What the provider said, without keys.
-        cause: String,
-        /// How long this call waits at least, by itself and as all others to the model do.
-        wait: Duration,
-    },
-}
-
-/// Receives events. Called on the path of every request: it must return at once.
-pub type ClientListener = Arc<dyn Fn(&ClientEvent) + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

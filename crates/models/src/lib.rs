@@ -45,7 +45,7 @@ pub use call::{
     RawReply, ReadFault, Settings, Turn,
 };
 pub use call::{CallResult, Tool, ToolOffer, call_id};
-pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
+pub use client::{AskFailure, Client, RequestCounts, reply_failure, truncated_call};
 pub use dialects::{BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::estimate;
 pub use http::ApiKey;

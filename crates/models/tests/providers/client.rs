@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::units::Tokens;
 use compeval_models::{
-    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, ClientEvent,
-    Completion, Dialect, ErrorClass, Limits, ProviderSpec, RatesPerMinute, RawReply, RetryPolicy,
+    ApiKey, AskFailure, AttemptBudget, AttemptCost, Call, CallFailure, Client, Completion, Dialect,
+    ErrorClass, Limits, ProviderSpec, RatesPerMinute, RawReply, RequestCounts, RetryPolicy,
     Unlimited, estimate,
 };
 
@@ -527,23 +528,16 @@ async fn a_missing_key_is_named_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn events_tell_what_happens() {
+async fn a_client_counts_what_happens() {
     let slow_down = Scripted::new(429, "{}").header("retry-after-ms", "1");
     let simulator = Simulator::scripted([slow_down, good()]);
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let listener = events.clone();
-    let client = client(&simulator).with_listener(move |event: &ClientEvent| {
-        let name = match event {
-            ClientEvent::Sent { .. } => "sent",
-            ClientEvent::RateLimited { .. } => "rate limited",
-            ClientEvent::Retrying { .. } => "retrying",
-        };
-        listener.lock().unwrap().push(name);
-    });
+    let counts = Arc::new(RequestCounts::default());
+    let client = client(&simulator).with_counts(counts.clone());
     assert!(asked(&client, &ask("q")).await.is_ok());
+    let counted = [&counts.sent, &counts.rate_limited, &counts.retries];
     assert_eq!(
-        *events.lock().unwrap(),
-        ["sent", "rate limited", "retrying", "sent"]
+        counted.map(|count| count.load(Ordering::Relaxed)),
+        [2, 1, 1]
     );
 }
 
