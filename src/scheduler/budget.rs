@@ -7,7 +7,6 @@
 //! are known, the number of requests in flight is limited; a stage without replies uses four times the longest reply of
 //! the model's other stages.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -384,8 +383,6 @@ pub(super) struct BudgetLease<'b> {
     pub(super) longest: Tokens,
     /// Replies to the request, before its first attempt, that could not be used.
     pub(super) unusable_before: u32,
-    /// Why the last attempt was refused.
-    pub(super) refusal: Cell<Option<BudgetReached>>,
     /// The request is cancelled when its breaker trips.
     pub(super) breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
@@ -414,33 +411,19 @@ impl BudgetLease<'_> {
         let is_enough = (state.open.len() as u64) < all_replies.saturating_mul(OPEN_PER_REPLY);
         is_enough.then(|| Tokens(all_longest.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
-
-    /// Why the last attempt was refused.
-    pub(super) fn refusal(&self) -> BudgetReached {
-        self.refusal
-            .get()
-            .unwrap_or(BudgetReached::Requests { limit: 0 })
-    }
 }
 
 impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
+    type Refusal = BudgetReached;
 
-    fn reserve(&self) -> Option<Reservation> {
+    fn reserve(&self) -> Result<Reservation, BudgetReached> {
         let likely = self
             .likely_reply()
             .unwrap_or(self.longest)
             .min(self.longest);
-        match self
-            .budget
+        self.budget
             .reserve(self.worst_cost(likely), self.worst_cost(self.longest))
-        {
-            Ok(reservation) => Some(reservation),
-            Err(reached) => {
-                self.refusal.set(Some(reached));
-                None
-            }
-        }
     }
 
     fn settle(&self, held: Reservation, bill: AttemptCost<'_>) {

@@ -41,7 +41,6 @@ fn lease<'b>(
         input: Tokens(1000),
         longest,
         unusable_before: 0,
-        refusal: Cell::default(),
         breakers: None,
     }
 }
@@ -90,11 +89,11 @@ fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
     for _ in 0..ENOUGH_REPLIES {
         answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&used));
     }
-    let held: Vec<Reservation> = (0..50).map_while(|_| answer.reserve()).collect();
+    let held: Vec<Reservation> = (0..50).map_while(|_| answer.reserve().ok()).collect();
     assert_eq!(held.len(), 50);
     assert!(budget.spent().reserved < worst, "{:?}", budget.spent());
     assert!(
-        judge.reserve().is_none(),
+        judge.reserve().is_err(),
         "no reply of another stage was seen"
     );
     held.into_iter().for_each(|held| answer.release(held));
@@ -105,7 +104,7 @@ fn replies_seen_let_more_requests_begin_and_the_worst_case_still_fits_once() {
     answer.settle(answer.reserve().unwrap(), AttemptCost::Reported(&long));
     answer.reserve().unwrap();
     assert!(
-        answer.reserve().is_none(),
+        answer.reserve().is_err(),
         "a longer reply raises what is reserved"
     );
 }
@@ -122,7 +121,7 @@ fn the_first_replies_let_twice_as_many_requests_begin_also_in_another_stage() {
         [StageName::Answer, StageName::Judge].map(|stage| priced.lease(&budget, stage));
     let used = short_reply();
     let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> {
-        (0..64).map_while(|_| lease.reserve()).collect()
+        (0..64).map_while(|_| lease.reserve().ok()).collect()
     };
     let mut rounds = Vec::new();
     for stage in [&answer, &answer, &judge] {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
-use super::budget::{Budget, BudgetLease, worst_case};
+use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
 use super::options::{ExecutedOutput, ExecutionError, SchedulerOptions};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
@@ -342,7 +342,6 @@ impl Executor<'_> {
             input,
             longest: self.longest_reply(&model, &call),
             unusable_before: before,
-            refusal: Cell::default(),
             breakers: Some((breakers, request)),
         };
         let mut attempt = 1 + before;
@@ -379,7 +378,7 @@ impl Executor<'_> {
                 Ok(answered) => answered,
                 Err(failure) => {
                     return Err(self
-                        .not_answered(action, request, breakers, stored.take(), failure, &lease)
+                        .not_answered(action, request, breakers, stored.take(), failure)
                         .await);
                 }
             };
@@ -434,12 +433,11 @@ impl Executor<'_> {
         request: &ModelRequest,
         breakers: &CircuitBreakers,
         stored: Option<Record>,
-        failure: AskFailure<CacheError>,
-        lease: &BudgetLease<'_>,
+        failure: AskFailure<CacheError, BudgetReached>,
     ) -> ExecutionError {
         match failure {
             AskFailure::Store(error) => error.into(),
-            AskFailure::BudgetExhausted => ExecutionError::OverBudget(lease.refusal()),
+            AskFailure::OverBudget(reached) => ExecutionError::OverBudget(reached),
             AskFailure::Cancelled => ExecutionError::Cancelled,
             AskFailure::Call(failure) => {
                 // A reply that arrived and is no answer is kept for inspection. It is marked, because read without its

@@ -44,19 +44,19 @@ pub struct RequestCounts {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AskFailure<E> {
+pub enum AskFailure<E, R> {
     /// The provider gave none within the allowed attempts.
     Call(CallFailure),
     /// A reply arrived, but the caller could not store it.
     Store(E),
     /// The budget allows no further attempt.
-    BudgetExhausted,
+    OverBudget(R),
     /// It was cancelled while it waited to be sent or sent again.
     Cancelled,
 }
 
-impl<E> From<CallFailure> for AskFailure<E> {
-    fn from(failure: CallFailure) -> AskFailure<E> {
+impl<E, R> From<CallFailure> for AskFailure<E, R> {
+    fn from(failure: CallFailure) -> AskFailure<E, R> {
         AskFailure::Call(failure)
     }
 }
@@ -166,7 +166,7 @@ impl Client {
         expected: (Tokens, Tokens),
         budget: &B,
         mut store: S,
-    ) -> Result<(RawReply, Completion), AskFailure<E>>
+    ) -> Result<(RawReply, Completion), AskFailure<E, B::Refusal>>
     where
         B: AttemptBudget,
         S: FnMut(&RawReply) -> F,
@@ -222,13 +222,13 @@ impl Client {
         counts: &mut AttemptCounts,
         budget: &B,
         store: &mut S,
-    ) -> Result<Result<(RawReply, Completion), FailedAttempt>, AskFailure<E>>
+    ) -> Result<Result<(RawReply, Completion), FailedAttempt>, AskFailure<E, B::Refusal>>
     where
         B: AttemptBudget,
         S: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
-        let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
+        let reservation = budget.reserve().map_err(AskFailure::OverBudget)?;
         let (limiter, account) = (
             &prepared.model.limiter,
             &prepared.connection.account.limiter,

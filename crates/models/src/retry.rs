@@ -2,6 +2,7 @@
 //! after it. Pure: the client sleeps. Calls of batch APIs only use the back-off, since they pass no rate limiter
 //! ([`BatchClient`](super::BatchClient)).
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
@@ -162,9 +163,14 @@ pub enum AttemptCost<'u> {
 pub trait AttemptBudget {
     /// The amount set aside for one attempt.
     type Reservation;
+    /// Why an attempt is not allowed.
+    type Refusal;
 
-    /// Sets aside what one more attempt may cost at most; `None` if the budget does not allow it.
-    fn reserve(&self) -> Option<Self::Reservation>;
+    /// Sets aside what one more attempt may cost at most.
+    ///
+    /// # Errors
+    /// The budget does not allow it.
+    fn reserve(&self) -> Result<Self::Reservation, Self::Refusal>;
 
     /// Replaces a reservation by the actual cost.
     fn settle(&self, reservation: Self::Reservation, cost: AttemptCost<'_>);
@@ -187,9 +193,10 @@ pub struct Unlimited;
 
 impl AttemptBudget for Unlimited {
     type Reservation = ();
+    type Refusal = Infallible;
 
-    fn reserve(&self) -> Option<()> {
-        Some(())
+    fn reserve(&self) -> Result<(), Infallible> {
+        Ok(())
     }
 
     fn settle(&self, (): (), _: AttemptCost<'_>) {}

@@ -51,10 +51,8 @@ async fn asked(client: &Client, call: &Call) -> Result<(RawReply, Completion), C
         .await
         .map_err(|failure| match failure {
             AskFailure::Call(failure) => failure,
-            AskFailure::Store(never) => match never {},
-            AskFailure::BudgetExhausted | AskFailure::Cancelled => {
-                unreachable!("nothing is metered here")
-            }
+            AskFailure::Store(never) | AskFailure::OverBudget(never) => match never {},
+            AskFailure::Cancelled => unreachable!("nothing is metered here"),
         })
 }
 
@@ -369,9 +367,10 @@ struct Bills(Mutex<Vec<&'static str>>);
 
 impl AttemptBudget for Bills {
     type Reservation = ();
+    type Refusal = Infallible;
 
-    fn reserve(&self) -> Option<()> {
-        Some(())
+    fn reserve(&self) -> Result<(), Infallible> {
+        Ok(())
     }
 
     fn settle(&self, (): (), cost: AttemptCost<'_>) {
@@ -395,9 +394,10 @@ struct OnceOnly(tokio::sync::watch::Sender<bool>);
 
 impl AttemptBudget for OnceOnly {
     type Reservation = ();
+    type Refusal = Infallible;
 
-    fn reserve(&self) -> Option<()> {
-        Some(())
+    fn reserve(&self) -> Result<(), Infallible> {
+        Ok(())
     }
 
     fn settle(&self, (): (), _: AttemptCost<'_>) {
