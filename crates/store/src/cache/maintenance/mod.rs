@@ -55,7 +55,7 @@ pub(super) fn prune(
         for (digest, _) in unused_texts(&store.packs, &index, kept) {
             index.forget_text(&digest);
         }
-        for (nonce, step) in removable_steps(store)? {
+        for (nonce, step) in removable_steps(&index) {
             index.forget_step(nonce, step);
         }
         let packs = worth_rewriting(store, &index, &gone)?;
@@ -99,17 +99,9 @@ fn unused_texts(
 }
 
 /// The steps of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
-/// steps: without it, the batch would be open again. A killed prune may have left a step in two packs, so all frames
-/// count.
-fn removable_steps(store: &StoreInner) -> Result<BTreeSet<(BatchNonce, BatchStep)>, CacheError> {
-    let mut steps = BTreeSet::new();
-    for id in store.layout.pack_ids()? {
-        each_frame(store, id, |_, header| {
-            if let FrameContent::Journal(nonce, step) = header.content {
-                steps.insert((nonce, step));
-            }
-        })?;
-    }
+/// steps: without it, the batch would be open again. `index` has each step that any frame records.
+fn removable_steps(index: &Index) -> Vec<(BatchNonce, BatchStep)> {
+    let steps: BTreeSet<_> = index.steps().into_iter().map(|(step, _)| step).collect();
     let opened = |nonce| {
         [BatchStep::Intent, BatchStep::Submitted]
             .into_iter()
@@ -119,7 +111,7 @@ fn removable_steps(store: &StoreInner) -> Result<BTreeSet<(BatchNonce, BatchStep
         steps.contains(&(*nonce, BatchStep::Closed))
             && !(*step == BatchStep::Closed && opened(*nonce))
     };
-    Ok(steps.iter().copied().filter(is_removable).collect())
+    steps.iter().copied().filter(is_removable).collect()
 }
 
 /// The packs that have something that must go, or are mostly dead; that with the least to keep is the first. What is dead
