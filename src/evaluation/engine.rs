@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::event::{EvaluationError, Event, Listening, ProgressSnapshot};
-use super::project::{runtime, stage_models};
+use super::project::runtime;
 use super::rows::{Recorder, RowMaker};
 use crate::action::StageName;
 use crate::entries::Journal;
@@ -48,7 +48,7 @@ const BEAT: Duration = Duration::from_millis(500);
 /// The providers of the models that the stages use.
 fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
     let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
-    for model in stage_models(pipeline) {
+    for model in pipeline.stage_models() {
         if !used.iter().any(|known| known.name == model.provider.name) {
             used.push(model.provider.clone());
         }

@@ -16,7 +16,7 @@ use super::engine::{EngineOptions, run_matrix};
 use super::event::{Ended, EvaluationError, EvaluationOutcome, Event, Listening, RunTotals};
 use super::project::{
     add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
-    remote_of_run, report_notices, require_selftest, stage_models,
+    remote_of_run, report_notices, require_selftest,
 };
 use super::publish::publish;
 use super::regrade::{Regrader, check_reading};
@@ -168,7 +168,7 @@ impl Prepared {
             warnings: &warnings,
         });
         let mut limits = request.limits;
-        require_prices(&limits, stage_models(&pipeline), &pipeline)?;
+        require_prices(&limits, pipeline.stage_models(), &pipeline)?;
         if number.is_some() {
             refuse_batches(&pipeline)?;
         }
@@ -437,7 +437,10 @@ fn transfers(exchanged: &Exchanged) -> Option<String> {
 
 /// Refuses batches in a part, because its folder may be gone before they end.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
-    match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
+    match pipeline
+        .stage_models()
+        .find(|model| model.lane == Lane::Batch)
+    {
         Some(model) => {
             let model = &model.reference;
             Err(Problem::error(format!(
@@ -592,8 +595,9 @@ struct DearestReply {
 
 /// The model whose longest reply costs the most, among those that are asked live.
 fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
-    let models =
-        stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
+    let models = pipeline
+        .stage_models()
+        .filter(|model| model.is_asked() && model.lane != Lane::Batch);
     let replies = models.filter_map(|model| {
         let (reference, most) = (&model.reference, model.settings.max_output_tokens);
         let tokens = longest_reply(model.provider.dialect, &reference.model, most);

@@ -28,7 +28,7 @@ pub use event::{
 };
 pub use project::{
     connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,
-    require_keys, runtime, stage_models, variable,
+    require_keys, runtime, variable,
 };
 pub use publish::{compress_cell, publish, recorded_context};
 pub use request::{Baseline, Request};

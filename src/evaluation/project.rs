@@ -13,8 +13,8 @@ use super::event::{EvaluationError, Listening};
 use crate::entries::{BodyFormat, EntryRecord, key_of};
 use crate::parts::PartNumber;
 use crate::pipeline::{
-    Matrix, OpenError, OpenRequest, Opened, Pipeline, Problem, Problems, ProjectPaths, open,
-    project_paths,
+    Matrix, OpenError, OpenRequest, Opened, Pipeline, Problem, Problems, ProjectPaths, missing_key,
+    open, project_paths,
 };
 use crate::plan::selftest_actions;
 use crate::results::{Manifest, ResultsFolder};
@@ -61,39 +61,18 @@ pub fn paths_of_project(file: &Path, profile: Option<&str>) -> Result<ProjectPat
     Ok(paths)
 }
 
-/// The models of all stages of the matrix.
-pub fn stage_models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
-    let compressors = pipeline
-        .methods
-        .iter()
-        .filter_map(|method| method.strategy.model());
-    compressors
-        .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
-        .chain(pipeline.judges.iter().map(|judge| &judge.model))
-}
-
-/// Refuses to begin if a model that will be asked has no key. The error has the name of the variable, never its value.
+/// Refuses to begin if a model that will be asked has no key.
 ///
 /// # Errors
 /// The first variable that is not set.
 pub fn require_keys<'m>(
     models: impl IntoIterator<Item = &'m ModelUse>,
 ) -> Result<(), EvaluationError> {
-    for model in models {
-        let Some(api_key) = &model.provider.api_key else {
-            continue;
-        };
-        if variable(&api_key.0).is_none_or(|key| key.trim().is_empty()) {
-            let (variable, provider) = (&api_key.0, &model.provider.name);
-            let message =
-                format!("{variable} is not set, and provider `{provider}` needs the key in it");
-            let help = format!(
-                "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]"
-            );
-            return Err(Problem::error(message).help(help).into());
-        }
+    let mut models = models.into_iter();
+    match models.find_map(|model| missing_key(&model.provider, &variable)) {
+        Some(problem) => Err(problem.into()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Opens the cache for writing.

@@ -41,13 +41,6 @@ pub struct ProgramAccess {
 impl ExternalAccess {
     /// What a run of this pipeline reaches. It asks no generator of probes.
     pub fn from_pipeline(pipeline: &Pipeline) -> ExternalAccess {
-        let models = pipeline
-            .methods
-            .iter()
-            .filter_map(|method| method.strategy.model());
-        let models = models
-            .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
-            .chain(pipeline.judges.iter().map(|judge| &judge.model));
         let compressors = pipeline
             .methods
             .iter()
@@ -60,7 +53,8 @@ impl ExternalAccess {
             variables: spec.variables().map(str::to_owned).collect(),
         });
         ExternalAccess {
-            hosts: models
+            hosts: pipeline
+                .stage_models()
                 .filter(|model| model.is_asked())
                 .map(|model| HostAccess::from_provider(&model.provider))
                 .collect(),

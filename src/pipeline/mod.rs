@@ -45,6 +45,7 @@ pub use schema::SCHEMAS;
 pub use select::{MatrixSelection, Overrides};
 pub use sources::{PIPELINE_FILE, data_files, find_pipeline};
 pub use starter::{Adapter, in_language, starter_files, starter_pipeline};
+pub use validation::missing_key;
 
 #[cfg(test)]
 mod tests;

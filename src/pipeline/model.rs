@@ -85,6 +85,15 @@ impl Pipeline {
     pub fn judge(&self, ix: JudgeIx) -> &JudgeSpec {
         &self.judges[ix.0]
     }
+
+    /// The models of all stages of the matrix.
+    pub fn stage_models(&self) -> impl Iterator<Item = &ModelUse> {
+        let methods = self.methods.iter();
+        methods
+            .filter_map(|method| method.strategy.model())
+            .chain(self.answerers.iter().map(|answerer| &answerer.model))
+            .chain(self.judges.iter().map(|judge| &judge.model))
+    }
 }
 
 /// Settings of the whole pipeline.

@@ -207,20 +207,12 @@ impl ValidationContext<'_> {
         let Some(variable) = &provider.api_key else {
             return;
         };
-        if (self.environment)(&variable.0).is_some_and(|key| !key.trim().is_empty()) {
-            return;
+        if let Some(problem) = missing_key(provider, self.environment) {
+            let problem = problem.at_known(self.file, model.map(|model| model.place.clone()));
+            self.missing_keys
+                .entry(variable.0.to_string())
+                .or_insert(problem);
         }
-        let (variable, name) = (&variable.0, &provider.name);
-        let problem = Problem::error(format!(
-            "{variable} is not set, and provider `{name}` needs the key in it"
-        ))
-        .help(format!(
-            "export {variable}=…, or name another variable: api_key_env in [providers.{name}]"
-        ));
-        let problem = problem.at_known(self.file, model.map(|model| model.place.clone()));
-        self.missing_keys
-            .entry(variable.to_string())
-            .or_insert(problem);
     }
 
     /// The validated prompt of a table, with its path; the built-in one if the table names none. A prompt must insert
@@ -269,6 +261,18 @@ impl ValidationContext<'_> {
             }
         }
     }
+}
+
+/// The problem of a provider that needs a key, if the key is not set. It has the name of the variable, never its value.
+pub fn missing_key(provider: &ProviderSpec, environment: &Environment<'_>) -> Option<Problem> {
+    let (variable, name) = (&provider.api_key.as_ref()?.0, &provider.name);
+    if environment(variable).is_some_and(|key| !key.trim().is_empty()) {
+        return None;
+    }
+    let message = format!("{variable} is not set, and provider `{name}` needs the key in it");
+    let help =
+        format!("export {variable}=…, or name another variable: api_key_env in [providers.{name}]");
+    Some(Problem::error(message).help(help))
 }
 
 /// Whether a prompt inserts a variable when all of them have a value.

@@ -17,7 +17,7 @@ use crate::cli::format::{count, display_width, left, money};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::{runtime, stage_models};
+use crate::evaluation::runtime;
 use crate::pipeline::{
     ExternalAccess, OpenRequest, Opened, Overrides, Pipeline, Problem, Problems, Severity,
 };
@@ -254,7 +254,8 @@ struct Ping {
 /// Asks each model of the pipeline once, one after the other. The built-in rules are not asked.
 fn ping_models(pipeline: &Pipeline) -> Result<Vec<Ping>, Failure> {
     let mut asked: Vec<&ModelUse> = Vec::new();
-    for model in stage_models(pipeline)
+    for model in pipeline
+        .stage_models()
         .chain([&pipeline.generator.model])
         .filter(|model| model.is_asked())
     {
