@@ -6,9 +6,8 @@ use std::rc::Rc;
 
 use super::event::EvaluationError;
 use crate::action::ActionKey;
-use crate::entries::EntryRecord;
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, Task, read_output};
+use crate::plan::{CompressTask, FixtureTexts, Output, Task, read_entry};
 use crate::probe::Probe;
 use crate::report::html::{self, ContextKey, PageInput, PageSession, ReadContext};
 use crate::report::{Block, TextStyle, headline, markdown};
@@ -138,12 +137,10 @@ pub fn recorded_context<L: Lookup>(
     key: &ActionKey,
     cache: &L,
 ) -> Option<Option<String>> {
-    let record = cache.find(key)?;
-    let body = cache.body(&record).ok()?;
     let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
     let texts = Rc::new(FixtureTexts::from_chain(cell.chain, loaded));
     let task = Task::Compress(CompressTask::to_read(cell, texts));
-    match read_output(pipeline, &task, record.body_format(), &body).ok()? {
+    match read_entry(cache, pipeline, &task, *key).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
         _ => None,
     }

@@ -23,7 +23,7 @@ use super::publish::{compress_cell, recorded_context};
 use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{JudgeIx, Pipeline};
-use crate::plan::{Action, AnswerToRegrade, Output, Task, regrading, regradings};
+use crate::plan::{Action, AnswerToRegrade, Output, Task, regrading};
 use crate::probe::Probe;
 use crate::results::{
     AnswerRows, AnswerScores, Design, MethodComparison, ReadingCheck, Regraded, Regradings,
@@ -210,7 +210,10 @@ impl Regrader<'_> {
             text: &row.answer,
             context: context.as_deref(),
         };
-        let tasks = regradings(self.pipeline, answer, occasion).ok()?;
+        let judges = (0..self.pipeline.judges.len()).map(JudgeIx);
+        let tasks = judges
+            .map(|judge| regrading(self.pipeline, judge, answer, occasion).ok())
+            .collect::<Option<Vec<Task>>>()?;
         let rows_by_judge = design
             .judges
             .iter()

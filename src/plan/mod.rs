@@ -23,11 +23,11 @@ pub use estimate::{CostEstimate, TooLong};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
-pub use outputs::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
+pub use outputs::{Output, PARSER_VERSION, Unreadable, read_entry, read_output, read_reply};
 pub use prepare::{Action, PrepareError, probe_of};
 pub use recovery::{ReachableEntries, cached_outcome, follow, reachable};
 pub use side_tasks::{
-    AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions,
+    AnswerToRegrade, asking_without_context, generation, regrading, selftest_actions,
     selftest_grades,
 };
 pub use sources::{SourceText, prompt_of, source_texts};

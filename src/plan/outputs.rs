@@ -27,7 +27,7 @@ use lexical::ContextEntries;
 use models::{Completion, Dialect, Operation, ReadFault};
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
-use store::cache::{Damage, Lookup, ModelNames, Record};
+use store::cache::{Damage, Lookup, ModelNames, Record, Store};
 
 /// Contexts in memory: more than a run has open at once.
 const CONTEXTS: usize = 96;
@@ -174,7 +174,7 @@ impl LoadedContext {
 ///
 /// # Errors
 /// The cache does not have it any more, or its body no longer reads.
-pub(super) fn read_entry<L: Lookup>(
+pub fn read_entry<L: Lookup>(
     lookup: &L,
     pipeline: &Pipeline,
     task: &Task,
@@ -228,16 +228,16 @@ fn context_id(context: &ResolvedContext) -> ContextId {
     )
 }
 
-pub struct OutputCache<'e, S> {
+pub struct OutputCache<'e> {
     pipeline: &'e Pipeline,
-    store: &'e S,
+    store: &'e Store,
     contexts: RefCell<Recent<ContextId, Rc<LoadedContext>>>,
     answers: RefCell<Recent<ActionKey, Answer>>,
     models: RefCell<ReportedModels>,
 }
 
-impl<'e, S: Lookup> OutputCache<'e, S> {
-    pub fn new(pipeline: &'e Pipeline, store: &'e S) -> OutputCache<'e, S> {
+impl<'e> OutputCache<'e> {
+    pub fn new(pipeline: &'e Pipeline, store: &'e Store) -> OutputCache<'e> {
         let (contexts, answers) = (
             RefCell::new(Recent::new(CONTEXTS)),
             RefCell::new(Recent::new(ANSWERS)),

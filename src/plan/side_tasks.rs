@@ -140,22 +140,8 @@ pub struct AnswerToRegrade<'a> {
     pub context: Option<&'a str>,
 }
 
-/// Asks every judge to grade an answer again, as it was asked before. `occasion` identifies the purpose: for the same
+/// Asks a judge to grade an answer again, as it was asked before. `occasion` identifies the purpose: for the same
 /// purpose, the reply in the cache is used.
-///
-/// # Errors
-/// A judge's prompt does not render.
-pub fn regradings(
-    pipeline: &Pipeline,
-    answer: AnswerToRegrade<'_>,
-    occasion: Digest,
-) -> Result<Vec<Task>, PrepareError> {
-    (0..pipeline.judges.len())
-        .map(|judge| regrading(pipeline, JudgeIx(judge), answer, occasion))
-        .collect()
-}
-
-/// Asks one judge to grade an answer on an occasion.
 ///
 /// # Errors
 /// The judge's prompt does not render.

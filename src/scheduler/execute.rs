@@ -44,7 +44,7 @@ pub struct Executor<'e> {
     pub pipeline: &'e Pipeline,
     /// Where outputs are stored.
     pub store: &'e Store,
-    pub outputs: &'e OutputCache<'e, Store>,
+    pub outputs: &'e OutputCache<'e>,
     pub client: &'e Client,
     pub budget: &'e Budget,
     pub prices: &'e Prices,

@@ -32,7 +32,7 @@ use store::cache::{Lookup, Store};
 /// Makes rows. It keeps what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
     pub(super) pipeline: &'e Pipeline,
-    pub(super) outputs: &'e OutputCache<'e, Store>,
+    pub(super) outputs: &'e OutputCache<'e>,
     pub(super) store: &'e Store,
     /// The fixture that was used last comes first.
     fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
@@ -64,7 +64,7 @@ const FIXTURES_IN_MEMORY: usize = 8;
 impl<'e> RowBuilder<'e> {
     pub(super) fn new(
         pipeline: &'e Pipeline,
-        outputs: &'e OutputCache<'e, Store>,
+        outputs: &'e OutputCache<'e>,
         store: &'e Store,
     ) -> RowBuilder<'e> {
         RowBuilder {
