@@ -89,6 +89,9 @@ pub(crate) fn run_matrix(
         options,
         listening,
         async move |executor, stop| {
+            let Some(recorder) = recorder else {
+                return Ok(run(executor, stop, &mut &*listening).await?);
+            };
             let mut rows = RowMaker::new(executor, recorder, listening, remote);
             let outcome = run(executor, stop, &mut rows).await?;
             rows.finish()?;

@@ -76,7 +76,7 @@ pub(super) struct RowMaker<'r, 'l> {
     open: BTreeMap<CompressCell, OpenContext>,
     /// The contexts whose warnings were reported.
     warned: HashSet<ActionKey>,
-    recorder: Option<&'r mut Recorder>,
+    recorder: &'r mut Recorder,
     listening: &'r Listening<'l>,
     /// The URL of the remote, if what it lacks is paid for.
     remote: Option<String>,
@@ -85,7 +85,7 @@ pub(super) struct RowMaker<'r, 'l> {
 impl<'r, 'l> RowMaker<'r, 'l> {
     pub(super) fn new(
         executor: &'r Executor<'r>,
-        recorder: Option<&'r mut Recorder>,
+        recorder: &'r mut Recorder,
         listening: &'r Listening<'l>,
         remote: Option<String>,
     ) -> RowMaker<'r, 'l> {
@@ -120,7 +120,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn add_planted(&mut self, context: &Rc<ResolvedContext>) {
         match self.builder.planted_rows(context) {
             Ok(rows) => {
-                if let Some(known) = self.planted(context.cell) {
+                if let Some(known) = self.recorder.planted(context.cell) {
                     *known = rows;
                 }
                 let warnings = self.builder.outputs.warnings(context);
@@ -132,8 +132,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 
     /// Adds what a reply says to the rows of its context. It was read once already, so it is in form.
     fn note_reply(&mut self, task: &AnswerTask, reply: &str) {
-        let Some((variant, rows)) = task.context.variant().zip(self.planted(task.cell.compress))
-        else {
+        let rows = self.recorder.planted(task.cell.compress);
+        let Some((variant, rows)) = task.context.variant().zip(rows) else {
             return;
         };
         if task.cell.probe == PLANTED_NEXT {
@@ -185,10 +185,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     fn recall(&mut self, open: &OpenContext, rows: ContextRows) -> Result<(), FileError> {
         let places: Vec<u64> = open.cells.keys().copied().collect();
         let cell = open.context.cell;
-        self.record(|recorder| {
-            recorder.add_context(cell, &rows.context)?;
-            recorder.add_rows(&places, &rows.lines)
-        })?;
+        self.recorder.add_context(cell, &rows.context)?;
+        self.recorder.add_rows(&places, &rows.lines)?;
         self.warn(open.context.key, rows.warnings);
         Ok(())
     }
@@ -222,7 +220,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         }
         match self.builder.context_line(context) {
             Ok(line) => {
-                self.record(|recorder| recorder.add_context(context.cell, &line))?;
+                self.recorder.add_context(context.cell, &line)?;
                 Ok(Some(line))
             }
             Err(error) => {
@@ -241,7 +239,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     ) -> Result<Option<String>, FileError> {
         match self.builder.row_line(task, resolved) {
             Ok(line) => {
-                self.record(|recorder| recorder.add_rows(&[place], &line))?;
+                self.recorder.add_rows(&[place], &line)?;
                 Ok(Some(line))
             }
             Err(error) => {
@@ -294,19 +292,6 @@ impl<'r, 'l> RowMaker<'r, 'l> {
             );
             self.listening.note("", &text);
         }
-    }
-
-    /// Records something, if the run is recorded.
-    fn record(
-        &mut self,
-        write: impl FnOnce(&mut Recorder) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
-        self.recorder.as_deref_mut().map_or(Ok(()), write)
-    }
-
-    /// The rows of the items planted in the session of a context, if they are recorded.
-    fn planted(&mut self, cell: CompressCell) -> Option<&mut Vec<PlantedRow>> {
-        self.recorder.as_mut()?.planted(cell)
     }
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
