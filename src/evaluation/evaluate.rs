@@ -253,7 +253,7 @@ impl Prepared {
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
-        manifest.caveats.unqualified = ended.run.unqualified;
+        manifest.caveats.unqualified = ended.totals.unqualified();
         manifest.models = ended.run.models;
         let regrader = Regrader {
             pipeline,

@@ -5,7 +5,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{ActionKey, StageName};
-use crate::judge::SelfTestVerdict;
+use crate::judge::{SelfTestVerdict, UnqualifiedJudge};
 use crate::pipeline::{OpenError, Pipeline, Problem, Problems};
 use crate::plan::{FailedAction, PrepareError};
 use crate::results::{
@@ -147,6 +147,20 @@ impl RunTotals {
     /// What a stage did.
     pub fn stage(&self, stage: StageName) -> StageCounts {
         self.stages.get(&stage).copied().unwrap_or_default()
+    }
+
+    /// The dimensions that judges may not grade.
+    pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
+        let judges = self.verdicts.iter().map(|(judge, verdict)| {
+            let dimensions = verdict.unqualified().map(|result| result.dimension);
+            UnqualifiedJudge {
+                judge: judge.clone(),
+                dimensions: dimensions.collect(),
+            }
+        });
+        judges
+            .filter(|judge| !judge.dimensions.is_empty())
+            .collect()
     }
 
     /// Counts an event.

@@ -5,7 +5,6 @@ use tokio::sync::watch;
 use super::budget::BudgetReached;
 use crate::action::Work;
 use crate::entries::Refresh;
-use crate::judge::UnqualifiedJudge;
 use crate::plan::{CostEstimate, FailedAction, Output, ReportedModels, Resolved};
 use base::files::FileError;
 use base::units::Usage;
@@ -71,8 +70,6 @@ pub struct RunOutcome {
     pub broken: Option<String>,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
-    /// Judges that are not qualified in some dimensions.
-    pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<UntestedJudge>,
     /// Which judges were given up, each with the reason.

@@ -12,8 +12,7 @@ use super::execute::Executor;
 use super::options::{RunError, UntestedJudge};
 use crate::action::{ActionKey, Place, StageName};
 use crate::judge::{
-    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict,
-    UnqualifiedJudge, verdict,
+    self, CaseId, CriterionScore, DimensionScores, SelfTest, SelfTestVerdict, verdict,
 };
 use crate::pipeline::JudgeIx;
 use crate::plan::{Action, FailedAction, PrepareError, SelftestTask, Task};
@@ -57,8 +56,6 @@ struct JudgeTest {
     /// Why cases could not be asked, the first reason.
     obstacle: Option<String>,
     status: JudgeStatus,
-    /// The dimensions in which it is not qualified.
-    unqualified: Vec<Dimension>,
     /// Whether a reply of this run kept the contract. First the replies to cases count, then those to cells.
     kept_contract: bool,
     /// How many of these replies broke the contract.
@@ -197,19 +194,6 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         weak.map(|test| test.name.clone()).collect()
     }
 
-    /// The dimensions that a judge may not grade, by judge, in the order of the pipeline.
-    pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
-        let partly = self
-            .judges
-            .iter()
-            .filter(|test| !test.unqualified.is_empty());
-        let named = partly.map(|test| UnqualifiedJudge {
-            judge: test.name.clone(),
-            dimensions: test.unqualified.clone(),
-        });
-        named.collect()
-    }
-
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
         !self.executor.options.allow_weak_judge
@@ -294,7 +278,6 @@ impl JudgeTest {
         JudgeTest {
             name,
             open: selftest.cases.len(),
-            unqualified: Vec::new(),
             grades: BTreeMap::new(),
             unanswered: selftest.cases.iter().map(|case| case.id.clone()).collect(),
             obstacle: None,
@@ -355,10 +338,6 @@ impl JudgeTest {
     /// weak only if it had a reply to each case, or was given up.
     fn decide(&mut self, selftest: &SelfTest) -> SelfTestVerdict {
         let verdict = verdict(selftest, &self.grades);
-        self.unqualified = verdict
-            .unqualified()
-            .map(|result| result.dimension)
-            .collect();
         self.status = match verdict.may_grade {
             true => JudgeStatus::Qualified,
             false if self.unanswered.is_empty() || self.is_given_up() => JudgeStatus::Weak,
@@ -372,7 +351,9 @@ impl JudgeTest {
 mod tests {
     use super::*;
     use crate::action::Digest;
-    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, by_dimension, draw_selftest};
+    use crate::judge::{
+        Case, CaseKind, Dimension, Quality, SelfTestDesign, by_dimension, draw_selftest,
+    };
     use base::locale::Locale;
     use std::sync::LazyLock;
 
@@ -534,8 +515,13 @@ mod tests {
             };
             (case.kind == CaseKind::Labelled).then(|| CaseOutcome::Graded(by_dimension(score)))
         });
+        let verdict = verdict(selftest(), &blind.grades);
+        let unqualified: Vec<Dimension> = verdict
+            .unqualified()
+            .map(|result| result.dimension)
+            .collect();
         assert_eq!(
-            (blind.status, blind.unqualified),
+            (blind.status, unqualified),
             (JudgeStatus::Qualified, vec![Dimension::Continuity])
         );
     }

@@ -52,12 +52,10 @@ pub async fn run(
     };
     run.tasks.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests());
-    let (models, unqualified) = (executor.outputs.models(), run.tasks.judges.unqualified());
     Ok(RunOutcome {
-        models,
+        models: executor.outputs.models(),
         broken,
         weak_judges,
-        unqualified,
         submitted,
         ..run.tasks.stats.outcome
     })
