@@ -13,7 +13,7 @@ use crate::entries::Journal;
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::OutputCache;
 use crate::scheduler::{
-    Budget, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
+    Budget, CircuitBreakers, Executor, Programs, RunOutcome, SchedulerOptions, StopRequest, run,
 };
 use models::{Client, Limits, Prices, ProviderSpec, RequestCounts};
 use store::cache::{Lookup, Store};
@@ -148,6 +148,7 @@ pub fn with_engine<T>(
         programs: Programs::default(),
         shared,
         options: &scheduler_options,
+        breakers: CircuitBreakers::default(),
     };
     let runtime = runtime()?;
     let (_never, never) = watch::channel(StopRequest::No);

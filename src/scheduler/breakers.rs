@@ -35,7 +35,7 @@ impl TrippedBreaker {
 
 /// The breakers of a run, and whether the run is to end. They cancel calls that wait for their turn.
 #[derive(Debug, Default)]
-pub(super) struct CircuitBreakers {
+pub struct CircuitBreakers {
     tripped: RefCell<Vec<TrippedBreaker>>,
     /// How many of them were reported, the first ones.
     reported: Cell<usize>,

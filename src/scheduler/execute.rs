@@ -53,6 +53,7 @@ pub struct Executor<'e> {
     /// The remote, where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
     pub options: &'e SchedulerOptions,
+    pub breakers: CircuitBreakers,
 }
 
 impl Executor<'_> {
@@ -165,15 +166,11 @@ impl Executor<'_> {
     }
 
     /// Does the work of an action and stores the output.
-    pub(super) async fn execute(
-        &self,
-        action: &Action,
-        breakers: &CircuitBreakers,
-    ) -> Result<ExecutedOutput, ExecutionError> {
+    pub(super) async fn execute(&self, action: &Action) -> Result<ExecutedOutput, ExecutionError> {
         let before = plan::earlier_output(self.store, &self.place(action), action);
         let made = match &action.work {
-            Work::Ask(request) => self.ask(action, request, breakers).await,
-            Work::Execute(program) => self.run_program(action, &program.stdin, breakers).await,
+            Work::Ask(request) => self.ask(action, request).await,
+            Work::Execute(program) => self.run_program(action, &program.stdin).await,
             Work::Compute(computation) => self.compute(action, computation).await,
         };
         let mut fresh = made?;
@@ -230,7 +227,6 @@ impl Executor<'_> {
         &self,
         action: &Action,
         stdin: &InputValue,
-        breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let method = action.task.method(self.pipeline);
         let Some(Strategy::Command(spec)) = method.map(|method| &method.strategy) else {
@@ -239,7 +235,7 @@ impl Executor<'_> {
         };
         // While this call waited for a worker, the run may have been stopped, or have spent its budget.
         let turn = self.programs.turn(spec).await;
-        if breakers.is_cancelled() {
+        if self.breakers.is_cancelled() {
             return Err(ExecutionError::Cancelled);
         }
         self.budget.check().map_err(ExecutionError::OverBudget)?;
@@ -322,7 +318,6 @@ impl Executor<'_> {
         &self,
         action: &Action,
         request: &ModelRequest,
-        breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let call = self.make_call(action, request)?;
         let model = request.model_ref();
@@ -342,7 +337,7 @@ impl Executor<'_> {
             input,
             longest: self.longest_reply(&model, &call),
             unusable_before: before,
-            breakers: Some((breakers, request)),
+            breakers: Some((&self.breakers, request)),
         };
         let mut attempt = 1 + before;
         loop {
@@ -378,7 +373,7 @@ impl Executor<'_> {
                 Ok(answered) => answered,
                 Err(failure) => {
                     return Err(self
-                        .not_answered(action, request, breakers, stored.take(), failure)
+                        .not_answered(action, request, stored.take(), failure)
                         .await);
                 }
             };
@@ -431,7 +426,6 @@ impl Executor<'_> {
         &self,
         action: &Action,
         request: &ModelRequest,
-        breakers: &CircuitBreakers,
         stored: Option<Record>,
         failure: AskFailure<CacheError, BudgetReached>,
     ) -> ExecutionError {
@@ -447,7 +441,6 @@ impl Executor<'_> {
                 self.fail(
                     action,
                     request,
-                    breakers,
                     self.failed_call(action, &failure),
                     failure.attempts,
                 )
@@ -582,12 +575,11 @@ impl Executor<'_> {
         &self,
         action: &Action,
         request: &ModelRequest,
-        breakers: &CircuitBreakers,
         failure: FailedAction,
         attempts: u32,
     ) -> ExecutionError {
         // before any await: requests that wait for their turn would fail in the same way
-        breakers.record(request, &failure);
+        self.breakers.record(request, &failure);
         let Some(class) = failure.class else {
             return failure.into();
         };

@@ -3,13 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{FuturesUnordered, select};
 
-use super::breakers::CircuitBreakers;
 use super::execute::Executor;
 use super::options::{ExecutedOutput, ExecutionError};
 use super::qualification::CaseOutcome;
@@ -53,15 +51,9 @@ impl<'r> InFlight<'r> {
         }
     }
 
-    pub(super) fn start<'e: 'r>(
-        &mut self,
-        executor: &'r Executor<'e>,
-        action: Action,
-        breakers: &Rc<CircuitBreakers>,
-    ) {
-        let breakers = breakers.clone();
+    pub(super) fn start<'e: 'r>(&mut self, executor: &'r Executor<'e>, action: Action) {
         self.actions.push(Box::pin(async move {
-            let result = executor.execute(&action, &breakers).await;
+            let result = executor.execute(&action).await;
             let result = share(executor, &action, result).await;
             EndedAction::Executed { action, result }
         }));

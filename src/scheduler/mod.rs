@@ -21,7 +21,7 @@ mod run;
 mod supervisor;
 mod tasks;
 
-pub use breakers::TrippedBreaker;
+pub use breakers::{CircuitBreakers, TrippedBreaker};
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
 pub use event::{Listener, RunEvent};
 pub use execute::Executor;

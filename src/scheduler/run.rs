@@ -2,14 +2,13 @@
 //! completes what was executed, and finishes when nothing is left.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::batch::{BatchLane, Step};
-use super::breakers::{CircuitBreakers, ModelQueue};
+use super::breakers::ModelQueue;
 use super::budget::BudgetReached;
 use super::event::{Listener, RunEvent};
 use super::execute::Executor;
@@ -89,7 +88,6 @@ struct EventLoop<'r, 'e> {
     tasks: Tasks<'r, 'e>,
     queue: ModelQueue<'r>,
     in_flight: InFlight<'r>,
-    breakers: Rc<CircuitBreakers>,
     batches: BatchLane<'r, 'e>,
     /// Whether the estimate was made, or is not wanted.
     is_estimated: bool,
@@ -105,14 +103,12 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         due: Option<MatrixCounts>,
         listener: &'r mut dyn Listener,
     ) -> EventLoop<'r, 'e> {
-        let breakers = Rc::default();
         EventLoop {
             executor,
             due,
-            tasks: Tasks::new(executor, frontier, Rc::clone(&breakers), listener),
+            tasks: Tasks::new(executor, frontier, listener),
             queue: ModelQueue::new(executor.client, executor.options.jobs),
             in_flight: InFlight::new(),
-            breakers,
             batches: BatchLane::new(executor),
             is_estimated: due.is_none(),
             held: VecDeque::new(),
@@ -129,7 +125,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             let asked = *stop.borrow_and_update();
             if asked >= StopRequest::Drain && !self.tasks.stats.outcome.interrupted {
                 self.tasks.stats.outcome.interrupted = true;
-                self.breakers.cancel_all();
+                self.executor.breakers.cancel_all();
             }
             if asked == StopRequest::Now {
                 return Ok(());
@@ -142,7 +138,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 continue;
             }
             if self.in_flight.is_empty() && !stop.has_changed().unwrap_or(false) {
-                let advance = self.batches.advance(stop.clone(), &self.breakers);
+                let advance = self.batches.advance(stop.clone());
                 let step = tokio::select! {
                     biased;
                     () = stop_requested(stop.clone(), StopRequest::Now) => continue,
@@ -237,7 +233,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             return Ok(());
         };
         self.queue.begin(&action);
-        self.in_flight.start(self.executor, action, &self.breakers);
+        self.in_flight.start(self.executor, action);
         Ok(())
     }
 
@@ -293,14 +289,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             || outcome.budget.is_some()
             || self.tasks.judges.has_unacceptable()
             || self.executor.options.forbids(work)
-            || self.breakers.reason(work).is_some()
+            || self.executor.breakers.reason(work).is_some()
     }
 
     /// Completes an action that is no longer under way.
     fn end(&mut self, ended: EndedAction) -> Result<(), RunError> {
         match ended {
             EndedAction::Executed { action, result } => {
-                self.tasks.stats.tripped(self.breakers.take_unreported())?;
+                self.tasks
+                    .stats
+                    .tripped(self.executor.breakers.take_unreported())?;
                 self.tasks.put_back_all(self.queue.finish(&action));
                 self.complete(action, result)
             }
@@ -326,7 +324,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Completes the actions that no longer wait for a batch. Returns whether there may be more to do.
     async fn follow(&mut self, step: Step) -> Result<bool, RunError> {
-        self.tasks.stats.tripped(self.breakers.take_unreported())?;
+        self.tasks
+            .stats
+            .tripped(self.executor.breakers.take_unreported())?;
         match step {
             Step::Ended(lines) => {
                 let executor = self.executor;

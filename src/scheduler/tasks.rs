@@ -2,9 +2,6 @@
 //! output, and then the cells that depend on it have none. What follows for cases of the judges' self-tests is up to
 //! `qualification`.
 
-use std::rc::Rc;
-
-use super::breakers::CircuitBreakers;
 use super::event::{Listener, RunEvent, RunStats};
 use super::execute::Executor;
 use super::in_flight::{SharedActions, is_unshared};
@@ -37,7 +34,6 @@ pub(super) struct Tasks<'r, 'e> {
     pub(super) frontier: Frontier<'e>,
     shared: SharedActions,
     pub(super) judges: JudgeQualification<'r, 'e>,
-    breakers: Rc<CircuitBreakers>,
     pub(super) stats: RunStats<'r>,
 }
 
@@ -46,7 +42,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
     pub(super) fn new(
         executor: &'r Executor<'e>,
         frontier: Frontier<'e>,
-        breakers: Rc<CircuitBreakers>,
         listener: &'r mut dyn Listener,
     ) -> Tasks<'r, 'e> {
         let judges = JudgeQualification::new(executor);
@@ -55,7 +50,6 @@ impl<'r, 'e> Tasks<'r, 'e> {
             frontier: frontier.warming_prompt_caches(),
             shared: SharedActions::default(),
             judges,
-            breakers,
             stats: RunStats::new(listener),
         }
     }
@@ -273,7 +267,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             })?;
             self.unresolved(
                 &task,
-                CaseOutcome::Unasked(self.breakers.reason(&action.work)),
+                CaseOutcome::Unasked(self.executor.breakers.reason(&action.work)),
             )?;
         }
         Ok(())
@@ -329,7 +323,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let released = self.judges.settle(case, outcome, &mut self.stats)?;
         self.put_back_all(released);
         if self.judges.has_unacceptable() {
-            self.breakers.cancel_all();
+            self.executor.breakers.cancel_all();
         }
         Ok(())
     }

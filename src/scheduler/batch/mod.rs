@@ -27,7 +27,6 @@ use tokio::sync::watch;
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, BatchLine, ClosedBatch, Journal, OpenBatch};
 use crate::plan::{Action, FailedAction, Task};
-use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{ExecutionError, OpenBatchNote, RunOutcome, StopRequest};
@@ -180,14 +179,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     pub(super) async fn advance(
         &mut self,
         mut stop: watch::Receiver<StopRequest>,
-        breakers: &CircuitBreakers,
     ) -> Result<Step, CacheError> {
         loop {
             if self.executor.options.offline || *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle());
             }
-            let mut ended = self.poll_all(&stop, breakers).await?;
-            ended.extend(self.submit_pending(&stop, breakers).await?);
+            let mut ended = self.poll_all(&stop).await?;
+            ended.extend(self.submit_pending(&stop).await?);
             if !ended.is_empty() {
                 self.polls = 0;
                 return Ok(Step::Ended(ended));
@@ -213,14 +211,16 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// An action whose request failed, which may stop other requests that would fail in the same way.
-    fn failed(
-        &self,
-        action: Action,
-        failure: &CallFailure,
-        breakers: &CircuitBreakers,
-    ) -> EndedLine {
+    fn failed(&self, action: Action, failure: &CallFailure) -> EndedLine {
         let failure = self.executor.failed_call(&action, failure);
-        failed_line(action, failure, breakers)
+        self.failed_line(action, failure)
+    }
+
+    fn failed_line(&self, action: Action, failure: FailedAction) -> EndedLine {
+        if let Some(request) = action.request() {
+            self.executor.breakers.record(request, &failure);
+        }
+        (action, Some(Err(ExecutionError::from(failure))))
     }
 
     /// Everything that waits ends without an output, whether or not it was submitted.
@@ -243,7 +243,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     async fn poll_all(
         &mut self,
         stop: &watch::Receiver<StopRequest>,
-        breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let known: Vec<String> = self
             .open
@@ -259,7 +258,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 false => None,
             };
             match outcomes {
-                Some(outcomes) => ended.extend(self.settle(tracked, &outcomes, breakers).await?),
+                Some(outcomes) => ended.extend(self.settle(tracked, &outcomes).await?),
                 None => self.open.push(tracked),
             }
         }
@@ -271,7 +270,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &mut self,
         tracked: Tracked,
         outcomes: &Outcomes,
-        breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let Tracked {
             batch,
@@ -292,15 +290,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 continue;
             };
             ended.push(match result.map(|result| &result.outcome) {
-                Some(LineOutcome::Unkept(reply)) => self.end_unkept(action, reply, breakers),
+                Some(LineOutcome::Unkept(reply)) => self.end_unkept(action, reply),
                 Some(LineOutcome::Stored) => {
                     let most = batch.intent.account.limits.max_attempts;
-                    match read_stored(self.executor, &action, breakers, most).await {
+                    match read_stored(self.executor, &action, most).await {
                         Some(result) => (action, Some(result)),
                         None => self.begin_live(action),
                     }
                 }
-                Some(LineOutcome::Failed(failure)) => self.failed(action, failure, breakers),
+                Some(LineOutcome::Failed(failure)) => self.failed(action, failure),
                 Some(LineOutcome::Unfinished | LineOutcome::Cancelled) | None => (action, None),
             });
         }
@@ -308,14 +306,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// What follows from a reply that cannot be used and was not stored.
-    fn end_unkept(
-        &mut self,
-        action: Action,
-        reply: &UnusableReply,
-        breakers: &CircuitBreakers,
-    ) -> EndedLine {
+    fn end_unkept(&mut self, action: Action, reply: &UnusableReply) -> EndedLine {
         if !reply.is_asked_again {
-            return failed_line(action, *reply.failure.clone(), breakers);
+            return self.failed_line(action, *reply.failure.clone());
         }
         self.live.insert(action.key, 1);
         (action, None)
@@ -325,7 +318,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     async fn submit_pending(
         &mut self,
         stop: &watch::Receiver<StopRequest>,
-        breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let (mut groups, mut ended) = (BTreeMap::<ModelRef, Vec<Action>>::new(), Vec::new());
         for action in std::mem::take(&mut self.pending) {
@@ -341,7 +333,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
                 let part = std::mem::replace(&mut group, rest);
-                ended.extend(self.submit(&model, part, breakers).await?);
+                ended.extend(self.submit(&model, part).await?);
             }
         }
         Ok(ended)
@@ -353,7 +345,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &mut self,
         model: &ModelRef,
         group: Vec<Action>,
-        breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let mut ended = Vec::new();
         let providers = &self.executor.pipeline.providers;
@@ -365,7 +356,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let client = match BatchClient::new(&spec) {
             Ok(client) => client,
             Err(failure) => {
-                let failed = |action| self.failed(action, &failure, breakers);
+                let failed = |action| self.failed(action, &failure);
                 ended.extend(group.into_iter().map(failed));
                 return Ok(ended);
             }
@@ -375,7 +366,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 let rest = built.split_off(fitting(&built));
                 let refused = self.create(&client, &spec, model, built).await?;
                 if let Some((actions, failure)) = refused {
-                    let failed = |action| self.failed(action, &failure, breakers);
+                    let failed = |action| self.failed(action, &failure);
                     ended.extend(actions.into_iter().map(failed));
                 }
                 built = rest;
@@ -546,13 +537,6 @@ fn fitting(built: &[BuiltRequest]) -> usize {
         bytes <= MAX_BYTES
     });
     fits.count().max(1)
-}
-
-fn failed_line(action: Action, failure: FailedAction, breakers: &CircuitBreakers) -> EndedLine {
-    if let Some(request) = action.request() {
-        breakers.record(request, &failure);
-    }
-    (action, Some(Err(ExecutionError::from(failure))))
 }
 
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::action::ModelRequest;
 use crate::entries::{BodyFormat, EntryRecord, OpenBatch};
 use crate::plan::{self, Action, FailedAction, Output};
-use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{Executor, takes_truncated};
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
@@ -89,7 +88,6 @@ pub(super) struct UnusableReply {
 pub(super) async fn read_stored(
     executor: &Executor<'_>,
     action: &Action,
-    breakers: &CircuitBreakers,
     max_attempts: u32,
 ) -> Option<Result<ExecutedOutput, ExecutionError>> {
     let request = action.request()?;
@@ -116,9 +114,7 @@ pub(super) async fn read_stored(
             if is_asked_again {
                 return None;
             }
-            Some(Err(executor
-                .fail(action, request, breakers, *failure, 1)
-                .await))
+            Some(Err(executor.fail(action, request, *failure, 1).await))
         }
     }
 }
