@@ -88,12 +88,12 @@ pub(crate) fn run_matrix(
         store,
         options,
         listening,
-        async move |executor, stop| {
+        async move |executor| {
             let Some(recorder) = recorder else {
-                return Ok(run(executor, stop, &mut &*listening).await?);
+                return Ok(run(executor, &mut &*listening).await?);
             };
             let mut rows = RowMaker::new(executor, recorder, listening, remote);
-            let outcome = run(executor, stop, &mut rows).await?;
+            let outcome = run(executor, &mut rows).await?;
             rows.finish()?;
             Ok(outcome)
         },
@@ -121,7 +121,7 @@ pub fn with_engine<T>(
     store: &Store,
     options: &EngineOptions,
     listening: &Listening<'_>,
-    work: impl AsyncFnOnce(&Executor<'_>, watch::Receiver<StopRequest>) -> Result<T, EvaluationError>,
+    work: impl AsyncFnOnce(&Executor<'_>) -> Result<T, EvaluationError>,
 ) -> Result<T, EvaluationError> {
     if let Some(access) = options.access.as_ref().filter(|_| !options.run.offline) {
         report_access(access, store, listening);
@@ -138,6 +138,7 @@ pub fn with_engine<T>(
         refresh: Journal::read(store)?.refresh(options.run.refresh.clone()),
         ..options.run.clone()
     };
+    let (_never, never) = watch::channel(StopRequest::No);
     let executor = Executor {
         pipeline,
         store,
@@ -149,14 +150,13 @@ pub fn with_engine<T>(
         shared,
         options: &scheduler_options,
         breakers: CircuitBreakers::default(),
+        stop: options.stop.clone().unwrap_or(never),
     };
     let runtime = runtime()?;
-    let (_never, never) = watch::channel(StopRequest::No);
     let limits = options.budget.limits();
     listening.report(&Event::Started { stages, limits });
-    let stop = options.stop.as_ref().unwrap_or(&never);
-    let work = work(&executor, stop.clone());
-    let done = runtime.block_on(work_and_report(work, &executor, stop, listening));
+    let work = work(&executor);
+    let done = runtime.block_on(work_and_report(work, &executor, listening));
     listening.report(&Event::WorkIsOver);
     if let Some(shared) = shared {
         listening.report_warnings(shared);
@@ -180,9 +180,9 @@ async fn work_and_report<T>(
         client,
         budget,
         shared,
+        stop,
         ..
     }: &Executor<'_>,
-    stop: &watch::Receiver<StopRequest>,
     listening: &Listening<'_>,
 ) -> Result<T, EvaluationError> {
     let mut beats = tokio::time::interval(BEAT);

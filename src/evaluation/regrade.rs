@@ -141,7 +141,7 @@ impl Regrader<'_> {
             store,
             options,
             listening,
-            async |executor, stop| Ok(run_tasks(executor, stop, tasks, &mut &*listening).await?),
+            async |executor| Ok(run_tasks(executor, tasks, &mut &*listening).await?),
         )?;
         if options.is_stopping() && outputs.iter().any(Option::is_none) {
             self.left_out.set(true);

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
-use super::options::{ExecutedOutput, ExecutionError, SchedulerOptions};
+use super::options::{ExecutedOutput, ExecutionError, SchedulerOptions, StopRequest};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{
     Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Place, Prompt, RequestTurn, Stage,
@@ -54,6 +55,8 @@ pub struct Executor<'e> {
     pub shared: Option<&'e SharedCache>,
     pub options: &'e SchedulerOptions,
     pub breakers: CircuitBreakers,
+    /// What the user asks for.
+    pub stop: watch::Receiver<StopRequest>,
 }
 
 impl Executor<'_> {

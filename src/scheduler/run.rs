@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use tokio::sync::watch;
 
 use super::batch::{BatchLane, Step};
 use super::breakers::ModelQueue;
@@ -33,7 +32,6 @@ const ROOM_CHECK: Duration = Duration::from_secs(1);
 /// Runs the matrix: executes what is stale, reports everything to `listener`.
 pub async fn run(
     executor: &Executor<'_>,
-    stop: watch::Receiver<StopRequest>,
     listener: &mut dyn Listener,
 ) -> Result<RunOutcome, RunError> {
     let frontier = Frontier::new(executor.pipeline);
@@ -43,7 +41,7 @@ pub async fn run(
         let due = Matrix(executor.pipeline).counts();
         EventLoop::new(executor, frontier, Some(due), listener)
     };
-    let broken = match run.drive(stop).await {
+    let broken = match run.drive().await {
         Ok(()) => None,
         // What was stored before is good, and is reported.
         Err(RunError::Cache(error)) => Some(error.to_string()),
@@ -67,13 +65,12 @@ pub async fn run(
 /// As [`run`]; also where the cache can store nothing more.
 pub async fn run_tasks(
     executor: &Executor<'_>,
-    stop: watch::Receiver<StopRequest>,
     tasks: &[Task],
     listener: &mut dyn Listener,
 ) -> Result<Vec<Option<Output>>, RunError> {
     let frontier = Frontier::from_tasks(executor.pipeline, tasks.to_vec());
     EventLoop::new(executor, frontier, None, listener)
-        .drive(stop)
+        .drive()
         .await?;
     Ok(tasks
         .iter()
@@ -116,7 +113,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    async fn drive(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<(), RunError> {
+    async fn drive(&mut self) -> Result<(), RunError> {
+        let mut stop = self.executor.stop.clone();
         if self.due.is_some() {
             self.batches.open().await?;
         }
@@ -138,7 +136,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 continue;
             }
             if self.in_flight.is_empty() && !stop.has_changed().unwrap_or(false) {
-                let advance = self.batches.advance(stop.clone());
+                let advance = self.batches.advance();
                 let step = tokio::select! {
                     biased;
                     () = stop_requested(stop.clone(), StopRequest::Now) => continue,

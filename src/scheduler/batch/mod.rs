@@ -22,8 +22,6 @@ mod tracked;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, BatchLine, ClosedBatch, Journal, OpenBatch};
 use crate::plan::{Action, FailedAction, Task};
@@ -176,16 +174,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Continues when nothing is ready and nothing is under way: polls, submits, and waits if the run does.
-    pub(super) async fn advance(
-        &mut self,
-        mut stop: watch::Receiver<StopRequest>,
-    ) -> Result<Step, CacheError> {
+    pub(super) async fn advance(&mut self) -> Result<Step, CacheError> {
+        let mut stop = self.executor.stop.clone();
         loop {
             if self.executor.options.offline || *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle());
             }
-            let mut ended = self.poll_all(&stop).await?;
-            ended.extend(self.submit_pending(&stop).await?);
+            let mut ended = self.poll_all().await?;
+            ended.extend(self.submit_pending().await?);
             if !ended.is_empty() {
                 self.polls = 0;
                 return Ok(Step::Ended(ended));
@@ -240,10 +236,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Polls every open batch: on each call in a run that waits, otherwise once.
-    async fn poll_all(
-        &mut self,
-        stop: &watch::Receiver<StopRequest>,
-    ) -> Result<Vec<EndedLine>, CacheError> {
+    async fn poll_all(&mut self) -> Result<Vec<EndedLine>, CacheError> {
         let known: Vec<String> = self
             .open
             .iter()
@@ -252,7 +245,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
             let is_due = (self.executor.options.waits_for_batches || !tracked.was_polled)
-                && *stop.borrow() == StopRequest::No;
+                && *self.executor.stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
                 true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
                 false => None,
@@ -315,10 +308,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Submits what is pending, model by model.
-    async fn submit_pending(
-        &mut self,
-        stop: &watch::Receiver<StopRequest>,
-    ) -> Result<Vec<EndedLine>, CacheError> {
+    async fn submit_pending(&mut self) -> Result<Vec<EndedLine>, CacheError> {
         let (mut groups, mut ended) = (BTreeMap::<ModelRef, Vec<Action>>::new(), Vec::new());
         for action in std::mem::take(&mut self.pending) {
             if let Some(model) = action.request().map(ModelRequest::model_ref) {
@@ -327,7 +317,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         for (model, mut group) in groups {
             while !group.is_empty() {
-                if *stop.borrow() != StopRequest::No {
+                if *self.executor.stop.borrow() != StopRequest::No {
                     self.pending.append(&mut group);
                     break;
                 }

@@ -6,7 +6,6 @@ mod report;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tokio::sync::watch;
 
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure};
@@ -118,14 +117,13 @@ fn generate(common: &Common, args: &GenerateArgs, console: &Console) -> Result<E
         &store,
         &options,
         &listening,
-        async |executor, stop| {
+        async |executor| {
             let work = Generation {
                 executor,
-                stop: stop.clone(),
                 listening: &listening,
             };
             let drafts = work.draft_banks(generator).await;
-            interrupted = *stop.borrow() != StopRequest::No;
+            interrupted = *executor.stop.borrow() != StopRequest::No;
             drafts
         },
     )?;
@@ -201,7 +199,6 @@ fn choose_fixtures(
 
 struct Generation<'w, 'e, 'l> {
     executor: &'w Executor<'e>,
-    stop: watch::Receiver<StopRequest>,
     listening: &'w Listening<'l>,
 }
 
@@ -250,6 +247,6 @@ impl Generation<'_, '_, '_> {
             });
         }
         let mut listener = self.listening;
-        Ok(run_tasks(self.executor, self.stop.clone(), tasks, &mut listener).await?)
+        Ok(run_tasks(self.executor, tasks, &mut listener).await?)
     }
 }
