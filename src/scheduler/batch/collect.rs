@@ -66,58 +66,198 @@ impl LineResult {
     }
 }
 
-/// Asks the vendor about a batch. If it has ended, stores its results and closes it; `None` if it stays open. `waiting` are
-/// the actions of this run that wait for batches.
-pub(super) async fn poll(
-    executor: &Executor<'_>,
-    tracked: &mut Tracked,
-    known: &[String],
-    waiting: &HashMap<ActionKey, Action>,
-) -> Result<Option<Outcomes>, CacheError> {
-    (tracked.was_polled, tracked.is_stuck) = (true, false);
-    if age_of(&tracked.batch.intent) >= LONGEST_KEPT {
-        return close_gone(executor, tracked, waiting).await.map(Some);
-    }
-    let Some(client) = connect(tracked) else {
-        return Ok(None);
-    };
-    let id = match &tracked.batch.id {
-        Some(id) => id.clone(),
-        None => match confirm(executor, &client, tracked, known).await? {
-            Confirmation::Id(id) => id,
-            Confirmation::Open => return Ok(None),
-            Confirmation::NotCreated => return Ok(Some(Outcomes::new())),
-        },
-    };
-    let status = match client.status(&id).await {
-        Ok(status) => status,
-        Err(failure)
-            if failure.class == ErrorClass::NotFound
-                && age_of(&tracked.batch.intent) >= LONGEST_BATCH =>
-        {
-            return close_gone(executor, tracked, waiting).await.map(Some);
+/// Collects batches that are open.
+#[derive(Clone, Copy)]
+pub(super) struct BatchCollector<'c, 'e> {
+    pub(super) executor: &'c Executor<'e>,
+    /// The actions of this run that wait for batches.
+    pub(super) waiting: &'c HashMap<ActionKey, Action>,
+}
+
+impl BatchCollector<'_, '_> {
+    /// Asks the vendor about a batch. If it has ended, stores its results and closes it; `None` if it stays open.
+    pub(super) async fn poll(
+        &self,
+        tracked: &mut Tracked,
+        known: &[String],
+    ) -> Result<Option<Outcomes>, CacheError> {
+        (tracked.was_polled, tracked.is_stuck) = (true, false);
+        if age_of(&tracked.batch.intent) >= LONGEST_KEPT {
+            return self.close_gone(tracked).await.map(Some);
         }
-        Err(failure) => {
-            note_failure(tracked, failure);
+        let Some(client) = connect(tracked) else {
+            return Ok(None);
+        };
+        let id = match &tracked.batch.id {
+            Some(id) => id.clone(),
+            None => match self.confirm(&client, tracked, known).await? {
+                Confirmation::Id(id) => id,
+                Confirmation::Open => return Ok(None),
+                Confirmation::NotCreated => return Ok(Some(Outcomes::new())),
+            },
+        };
+        let status = match client.status(&id).await {
+            Ok(status) => status,
+            Err(failure)
+                if failure.class == ErrorClass::NotFound
+                    && age_of(&tracked.batch.intent) >= LONGEST_BATCH =>
+            {
+                return self.close_gone(tracked).await.map(Some);
+            }
+            Err(failure) => {
+                note_failure(tracked, failure);
+                return Ok(None);
+            }
+        };
+        match &status.ending {
+            None => {
+                tracked.note = format!(
+                    "{} of {} done",
+                    status.done,
+                    tracked.batch.intent.lines.len()
+                );
+                Ok(None)
+            }
+            Some(BatchEnding::ResultsGone) => self.close_gone(tracked).await.map(Some),
+            Some(BatchEnding::Refused(why)) => {
+                let outcomes = self.close_refused(tracked, why).await?;
+                client.delete(&status).await;
+                Ok(Some(outcomes))
+            }
+            Some(BatchEnding::Done) => self.collect(&client, tracked, &status).await,
+        }
+    }
+
+    /// Closes a batch that the vendor refused: all of its lines have failed.
+    async fn close_refused(&self, tracked: &Tracked, why: &str) -> Result<Outcomes, CacheError> {
+        let message = format!("the provider refused the batch: {why}");
+        let failure = CallFailure {
+            class: ErrorClass::Invalid,
+            message,
+            hint: None,
+            attempts: 1,
+        };
+        let failed = LineResult::without_reply(LineOutcome::Failed(failure));
+        let lines = tracked.batch.intent.lines.iter();
+        let outcomes: Outcomes = lines.map(|line| (line.key, failed.clone())).collect();
+        self.close(tracked, &outcomes).await?;
+        Ok(outcomes)
+    }
+
+    /// Closes a batch whose results the vendor no longer has. Its lines fail: they were billed, so only another run pays for
+    /// them again.
+    async fn close_gone(&self, tracked: &Tracked) -> Result<Outcomes, CacheError> {
+        let collector = LineCollector::new(*self, &tracked.batch.intent);
+        let mut outcomes = Outcomes::new();
+        collector.fill_missing(&mut outcomes, true).await?;
+        self.close(tracked, &outcomes).await?;
+        Ok(outcomes)
+    }
+
+    /// Looks for a batch whose creation was not confirmed.
+    async fn confirm(
+        &self,
+        client: &BatchClient,
+        tracked: &mut Tracked,
+        known: &[String],
+    ) -> Result<Confirmation, CacheError> {
+        let BatchIntent {
+            nonce,
+            created,
+            account,
+            newest,
+            ..
+        } = &tracked.batch.intent;
+        let nonce = *nonce;
+        match client
+            .find(&nonce.to_string(), newest.as_deref(), known)
+            .await
+        {
+            Ok(BatchSearch::Found(id)) => {
+                tracked
+                    .batch
+                    .intent
+                    .write_submitted(self.executor.store, &id)
+                    .await?;
+                tracked.batch.id = Some(id.clone());
+                Ok(Confirmation::Id(id))
+            }
+            Ok(BatchSearch::Absent) => {
+                let has_metadata = account.dialect != Dialect::Anthropic;
+                let patience = confirmation_wait(account.limits.batch_poll, has_metadata);
+                if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
+                    tracked.note = "not confirmed by the provider".to_owned();
+                    return Ok(Confirmation::Open);
+                }
+                ClosedBatch::new(nonce, Vec::new())
+                    .write(self.executor.store)
+                    .await?;
+                Ok(Confirmation::NotCreated)
+            }
+            Ok(BatchSearch::Undecided) => {
+                tracked.note =
+                    "not confirmed: it may be one of the provider's open batches".to_owned();
+                Ok(Confirmation::Open)
+            }
+            Err(failure) => {
+                tracked.note = failure.message;
+                Ok(Confirmation::Open)
+            }
+        }
+    }
+
+    /// Stores the results of a batch that has ended, and closes it.
+    async fn collect(
+        &self,
+        client: &BatchClient,
+        tracked: &mut Tracked,
+        status: &BatchStatus,
+    ) -> Result<Option<Outcomes>, CacheError> {
+        let intent = &tracked.batch.intent;
+        let collector = LineCollector::new(*self, intent);
+        let is_final = has_final_results(intent, status);
+        let mut read = collector.read(client, status).await?;
+        if is_gone(&read) || is_final && matches!(read, Ok((_, 1..))) {
+            // The first reading may have ended early.
+            read = collector.read(client, status).await?;
+        }
+        if is_gone(&read) {
+            return self.close_gone(tracked).await.map(Some);
+        }
+        let (mut outcomes, missing) = match read {
+            Ok(read) => read,
+            Err(failure) => {
+                note_failure(tracked, failure);
+                return Ok(None);
+            }
+        };
+        if missing > 0 && !is_final {
+            tracked.note = format!(
+                "its results lack {missing} replies that the provider counts; they are read again later"
+            );
             return Ok(None);
         }
-    };
-    match &status.ending {
-        None => {
-            tracked.note = format!(
-                "{} of {} done",
-                status.done,
-                tracked.batch.intent.lines.len()
-            );
-            Ok(None)
+        collector.fill_missing(&mut outcomes, missing > 0).await?;
+        self.close(tracked, &outcomes).await?;
+        // What is missing may be wanted from the provider's support.
+        if missing == 0 {
+            client.delete(status).await;
         }
-        Some(BatchEnding::ResultsGone) => close_gone(executor, tracked, waiting).await.map(Some),
-        Some(BatchEnding::Refused(why)) => {
-            let outcomes = close_refused(executor, tracked, why).await?;
-            client.delete(&status).await;
-            Ok(Some(outcomes))
-        }
-        Some(BatchEnding::Done) => collect(executor, &client, tracked, &status, waiting).await,
+        Ok(Some(outcomes))
+    }
+
+    /// Records the outcome of all lines.
+    async fn close(&self, tracked: &Tracked, outcomes: &Outcomes) -> Result<(), CacheError> {
+        let intent = &tracked.batch.intent;
+        let lines = intent.lines.iter().filter_map(|line| {
+            let result = outcomes.get(&line.key)?;
+            Some(ClosedLine {
+                key: line.key,
+                without_result: result.attempts_without_result(line),
+            })
+        });
+        let closed = ClosedBatch::new(intent.nonce, lines.collect());
+        closed.write(self.executor.store).await
     }
 }
 
@@ -143,40 +283,6 @@ fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
     None
 }
 
-/// Closes a batch that the vendor refused: all of its lines have failed.
-async fn close_refused(
-    executor: &Executor<'_>,
-    tracked: &Tracked,
-    why: &str,
-) -> Result<Outcomes, CacheError> {
-    let message = format!("the provider refused the batch: {why}");
-    let failure = CallFailure {
-        class: ErrorClass::Invalid,
-        message,
-        hint: None,
-        attempts: 1,
-    };
-    let failed = LineResult::without_reply(LineOutcome::Failed(failure));
-    let lines = tracked.batch.intent.lines.iter();
-    let outcomes: Outcomes = lines.map(|line| (line.key, failed.clone())).collect();
-    close(executor, tracked, &outcomes).await?;
-    Ok(outcomes)
-}
-
-/// Closes a batch whose results the vendor no longer has. Its lines fail: they were billed, so only another run pays for
-/// them again.
-async fn close_gone(
-    executor: &Executor<'_>,
-    tracked: &Tracked,
-    waiting: &HashMap<ActionKey, Action>,
-) -> Result<Outcomes, CacheError> {
-    let collector = Collector::new(executor, waiting, &tracked.batch.intent);
-    let mut outcomes = Outcomes::new();
-    collector.fill_missing(&mut outcomes, true).await?;
-    close(executor, tracked, &outcomes).await?;
-    Ok(outcomes)
-}
-
 /// How long ago a batch was created.
 fn age_of(intent: &BatchIntent) -> Duration {
     Duration::from_millis(now_ms().saturating_sub(intent.created))
@@ -195,98 +301,6 @@ enum Confirmation {
     NotCreated,
 }
 
-/// Looks for a batch whose creation was not confirmed.
-async fn confirm(
-    executor: &Executor<'_>,
-    client: &BatchClient,
-    tracked: &mut Tracked,
-    known: &[String],
-) -> Result<Confirmation, CacheError> {
-    let BatchIntent {
-        nonce,
-        created,
-        account,
-        newest,
-        ..
-    } = &tracked.batch.intent;
-    let nonce = *nonce;
-    match client
-        .find(&nonce.to_string(), newest.as_deref(), known)
-        .await
-    {
-        Ok(BatchSearch::Found(id)) => {
-            tracked
-                .batch
-                .intent
-                .write_submitted(executor.store, &id)
-                .await?;
-            tracked.batch.id = Some(id.clone());
-            Ok(Confirmation::Id(id))
-        }
-        Ok(BatchSearch::Absent) => {
-            let has_metadata = account.dialect != Dialect::Anthropic;
-            let patience = confirmation_wait(account.limits.batch_poll, has_metadata);
-            if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
-                tracked.note = "not confirmed by the provider".to_owned();
-                return Ok(Confirmation::Open);
-            }
-            ClosedBatch::new(nonce, Vec::new())
-                .write(executor.store)
-                .await?;
-            Ok(Confirmation::NotCreated)
-        }
-        Ok(BatchSearch::Undecided) => {
-            tracked.note = "not confirmed: it may be one of the provider's open batches".to_owned();
-            Ok(Confirmation::Open)
-        }
-        Err(failure) => {
-            tracked.note = failure.message;
-            Ok(Confirmation::Open)
-        }
-    }
-}
-
-/// Stores the results of a batch that has ended, and closes it.
-async fn collect(
-    executor: &Executor<'_>,
-    client: &BatchClient,
-    tracked: &mut Tracked,
-    status: &BatchStatus,
-    waiting: &HashMap<ActionKey, Action>,
-) -> Result<Option<Outcomes>, CacheError> {
-    let intent = &tracked.batch.intent;
-    let collector = Collector::new(executor, waiting, intent);
-    let is_final = has_final_results(intent, status);
-    let mut read = collector.read(client, status).await?;
-    if is_gone(&read) || is_final && matches!(read, Ok((_, 1..))) {
-        // The first reading may have ended early.
-        read = collector.read(client, status).await?;
-    }
-    if is_gone(&read) {
-        return close_gone(executor, tracked, waiting).await.map(Some);
-    }
-    let (mut outcomes, missing) = match read {
-        Ok(read) => read,
-        Err(failure) => {
-            note_failure(tracked, failure);
-            return Ok(None);
-        }
-    };
-    if missing > 0 && !is_final {
-        tracked.note = format!(
-            "its results lack {missing} replies that the provider counts; they are read again later"
-        );
-        return Ok(None);
-    }
-    collector.fill_missing(&mut outcomes, missing > 0).await?;
-    close(executor, tracked, &outcomes).await?;
-    // What is missing may be wanted from the provider's support.
-    if missing == 0 {
-        client.delete(status).await;
-    }
-    Ok(Some(outcomes))
-}
-
 /// Whether the vendor does not have the results that it has announced.
 fn is_gone<T>(read: &Result<T, CallFailure>) -> bool {
     matches!(read, Err(failure) if failure.class == ErrorClass::NotFound)
@@ -300,46 +314,22 @@ fn has_final_results(intent: &BatchIntent, status: &BatchStatus) -> bool {
     ended_for >= results_wait(intent.account.limits.batch_poll)
 }
 
-/// Records the outcome of all lines.
-async fn close(
-    executor: &Executor<'_>,
-    tracked: &Tracked,
-    outcomes: &Outcomes,
-) -> Result<(), CacheError> {
-    let intent = &tracked.batch.intent;
-    let lines = intent.lines.iter().filter_map(|line| {
-        let result = outcomes.get(&line.key)?;
-        Some(ClosedLine {
-            key: line.key,
-            without_result: result.attempts_without_result(line),
-        })
-    });
-    let closed = ClosedBatch::new(intent.nonce, lines.collect());
-    closed.write(executor.store).await
-}
-
 /// Stores the results of one batch.
-struct Collector<'c, 'e> {
-    executor: &'c Executor<'e>,
+struct LineCollector<'c, 'e> {
+    of: BatchCollector<'c, 'e>,
     store: &'c Store,
-    waiting: &'c HashMap<ActionKey, Action>,
     intent: &'c BatchIntent,
     /// The lines by their names at the vendor.
     lines: HashMap<String, &'c BatchLine>,
     prices: Prices,
 }
 
-impl<'c, 'e> Collector<'c, 'e> {
-    fn new(
-        executor: &'c Executor<'e>,
-        waiting: &'c HashMap<ActionKey, Action>,
-        intent: &'c BatchIntent,
-    ) -> Collector<'c, 'e> {
+impl<'c, 'e> LineCollector<'c, 'e> {
+    fn new(of: BatchCollector<'c, 'e>, intent: &'c BatchIntent) -> LineCollector<'c, 'e> {
         let declared = intent.price.map(|price| (intent.model.clone(), price));
-        Collector {
-            executor,
-            store: executor.store,
-            waiting,
+        LineCollector {
+            of,
+            store: of.executor.store,
             intent,
             lines: intent
                 .lines
@@ -461,7 +451,7 @@ impl<'c, 'e> Collector<'c, 'e> {
         let billing = read_billing(self.intent.account.dialect, &body);
         let live = self.prices.cost(&self.intent.model, &billing.usage);
         let charge = live.map(|usd| Usd(usd.0 * self.intent.ratio));
-        let (is_kept, unkept) = match (self.stored_since(line), self.waiting.get(&line.key)) {
+        let (is_kept, unkept) = match (self.stored_since(line), self.of.waiting.get(&line.key)) {
             (Some(_), _) => (false, None),
             (None, Some(action)) => {
                 let unkept = self.unkept(action, &body, &billing.usage);
@@ -489,10 +479,10 @@ impl<'c, 'e> Collector<'c, 'e> {
     fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
         let request = action
             .request()
-            .filter(|_| self.executor.has_output(action))?;
+            .filter(|_| self.of.executor.has_output(action))?;
         let dialect = self.intent.account.dialect;
         read_reply(
-            self.executor,
+            self.of.executor,
             action,
             request,
             dialect,

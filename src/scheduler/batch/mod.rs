@@ -29,7 +29,7 @@ use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{ExecutionError, OpenBatchNote, RunOutcome, StopRequest};
 use base::units::Usd;
-use collect::{LineOutcome, Outcomes};
+use collect::{BatchCollector, LineOutcome, Outcomes};
 use models::{
     BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, Limits, ModelRef,
     Operation, PreparedBatch, ProviderSpec,
@@ -244,10 +244,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             .collect();
         let mut ended = Vec::new();
         for mut tracked in std::mem::take(&mut self.open) {
+            let collector = BatchCollector {
+                executor: self.executor,
+                waiting: &self.waiting,
+            };
             let is_due = (self.executor.options.waits_for_batches || !tracked.was_polled)
                 && *self.executor.stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
-                true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
+                true => collector.poll(&mut tracked, &known).await?,
                 false => None,
             };
             match outcomes {
