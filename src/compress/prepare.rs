@@ -2,12 +2,13 @@
 
 use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUEST};
 use super::shape::{Kept, SpanText};
-use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
+use super::spec::{CommandSpec, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
     Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
+use base::units::Tokens;
 use models::{ModelUse, Operation, ToolOffer};
 use sessions::import::SYSTEM_PLACEHOLDER;
 use sessions::transcript::{Message, Role};
@@ -32,6 +33,8 @@ pub struct CompressInput<'a> {
     pub kept: Option<&'a Kept>,
     /// The digest of the state that the point before left, if the strategy keeps state and there was one.
     pub previous: Option<Digest>,
+    /// The size of the context that the method is to make, if it has one.
+    pub target_tokens: Option<Tokens>,
     /// The topic of the coming work, in the user's words.
     pub focus_topic: Option<&'a str>,
     /// The model of the session, as its log named it; empty if unknown.
@@ -42,23 +45,31 @@ pub struct CompressInput<'a> {
     pub locale: Locale,
 }
 
-/// The work of compressing one point by one method.
-pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, TemplateFault> {
+/// The work of compressing one point by a strategy.
+pub fn prepare(strategy: &Strategy, input: &CompressInput<'_>) -> Result<Work, TemplateFault> {
     if input.kept.is_some_and(|kept| kept.is_span_empty) {
         return Ok(Work::Compute(unchanged(input.previous)));
     }
-    match &method.strategy {
+    match strategy {
         Strategy::Prompted {
             style,
             model,
             template,
             placement,
             ..
-        } => match placement {
-            PromptPlacement::Inline => prompt_inline(method, *style, model, template, input),
-            PromptPlacement::System => prompt_as_system(method, model, template, input),
-            PromptPlacement::Last => prompt_last(method, model, template, input),
-        },
+        } => {
+            let turns = match placement {
+                PromptPlacement::Inline => prompt_inline(*style, template, input),
+                PromptPlacement::System => prompt_as_system(template, input),
+                PromptPlacement::Last => prompt_last(template, input),
+            };
+            // The stand-in reads no tools, so its key is not made of them.
+            let takes_tools = *placement == PromptPlacement::Last && model.is_asked();
+            Ok(Work::request(ModelRequest {
+                tools: input.offer.filter(|_| takes_tools).cloned(),
+                ..ModelRequest::new(model, Operation::Generate, turns?)
+            }))
+        }
         Strategy::Opaque { model } => {
             let mut request = compaction(model, Operation::Compact, input);
             if let Some(RequestTurn::Text(_, system)) = session_system(input.system, input.locale)?
@@ -69,20 +80,18 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
         }
         Strategy::ProviderCompaction {
             model, template, ..
-        } => vendor_compaction(method, model, template.as_ref(), input),
-        Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
-        Strategy::Rule(rule) => Ok(Work::Compute(computation(method, *rule, input))),
+        } => vendor_compaction(model, template.as_ref(), input),
+        Strategy::Command(command) => Ok(Work::Execute(program(command, input))),
+        Strategy::Rule(rule) => Ok(Work::Compute(computation(*rule, input))),
     }
 }
 
 /// Sends the prompt alone, which inserts the transcript.
 fn prompt_inline(
-    method: &Method,
     style: PromptStyle,
-    model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
-) -> Result<Work, TemplateFault> {
+) -> Result<Vec<RequestTurn>, TemplateFault> {
     let (transcript, previous) = match (style, input.previous) {
         (_, None) => (input.span.text.clone(), InputValue::from("")),
         (PromptStyle::Anchored, Some(previous)) => {
@@ -93,24 +102,17 @@ fn prompt_inline(
             InputValue::from(""),
         ),
     };
-    let prompt = fill(method, template, input, transcript, previous)?;
-    let turns = vec![RequestTurn::Text(Role::User, prompt)];
-    Ok(Work::request(ModelRequest::new(
-        model,
-        Operation::Generate,
-        turns,
-    )))
+    let prompt = fill(template, input, transcript, previous)?;
+    Ok(vec![RequestTurn::Text(Role::User, prompt)])
 }
 
 /// Sends the prompt as the system message, then the conversation, then a request for the summary. A prompt that does
 /// not insert the previous summary gets it at the beginning of the conversation.
 fn prompt_as_system(
-    method: &Method,
-    model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
-) -> Result<Work, TemplateFault> {
-    let (system, earlier) = prompt_and_earlier(method, template, input)?;
+) -> Result<Vec<RequestTurn>, TemplateFault> {
+    let (system, earlier) = prompt_and_earlier(template, input)?;
     let messages =
         (!inserts(&system, "transcript")).then(|| RequestTurn::Messages(input.span.json.clone()));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
@@ -122,11 +124,7 @@ fn prompt_as_system(
             .get(input.locale)
             .fill("request", Vec::new())?,
     ));
-    Ok(Work::request(ModelRequest::new(
-        model,
-        Operation::Generate,
-        turns,
-    )))
+    Ok(turns)
 }
 
 /// Work without a request where nothing new is to be summarised: the summary of the point before, if there is one,
@@ -150,12 +148,10 @@ fn unchanged(previous: Option<Digest>) -> Computation {
 /// Sends the conversation as the agent has it, with its tools declared, then the prompt. Agents that compact like this
 /// reuse their prompt cache.
 fn prompt_last(
-    method: &Method,
-    model: &ModelUse,
     template: &Template,
     input: &CompressInput<'_>,
-) -> Result<Work, TemplateFault> {
-    let (prompt, earlier) = prompt_and_earlier(method, template, input)?;
+) -> Result<Vec<RequestTurn>, TemplateFault> {
+    let (prompt, earlier) = prompt_and_earlier(template, input)?;
     let mut turns = Vec::new();
     turns.extend(session_system(input.system, input.locale)?);
     if input.previous.is_some() {
@@ -175,17 +171,11 @@ fn prompt_last(
         turns.push(RequestTurn::Messages(conversation.json.clone()));
     }
     turns.push(RequestTurn::Text(Role::User, prompt));
-    // The stand-in reads no tools, so its key is not made of them.
-    let tools = input.offer.filter(|_| model.is_asked()).cloned();
-    Ok(Work::request(ModelRequest {
-        tools,
-        ..ModelRequest::new(model, Operation::Generate, turns)
-    }))
+    Ok(turns)
 }
 
 /// The prompt, and the message with the previous summary if there is one that the prompt does not insert.
 fn prompt_and_earlier(
-    method: &Method,
     template: &Template,
     input: &CompressInput<'_>,
 ) -> Result<(Prompt, Option<RequestTurn>), TemplateFault> {
@@ -193,7 +183,7 @@ fn prompt_and_earlier(
         .previous
         .map_or(InputValue::from(""), InputValue::Output);
     let span = input.span.text.clone();
-    let prompt = fill(method, template, input, span, summary.clone())?;
+    let prompt = fill(template, input, span, summary.clone())?;
     let is_apart = input.previous.is_some() && !inserts(&prompt, "previous_summary");
     let earlier = is_apart.then(|| earlier_summary(summary, input.locale));
     Ok((prompt, earlier.transpose()?))
@@ -245,22 +235,21 @@ fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
 
 /// The prompt with its values. No template can insert the instructions: only rules that stand in for a model read them.
 fn fill(
-    method: &Method,
     template: &Template,
     input: &CompressInput<'_>,
     transcript: InputValue,
     previous: InputValue,
 ) -> Result<Prompt, TemplateFault> {
     let mut values = vec![("transcript", transcript), ("previous_summary", previous)];
-    values.extend(instruction_values(method, input));
+    values.extend(instruction_values(input));
     values.push((INSTRUCTIONS, template.text().into()));
     template.fill("prompt", values)
 }
 
-fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
+fn instruction_values(input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
     // The target is the size of the whole context: the summary gets what the kept messages leave of it.
     let kept = input.kept.map_or(0, |kept| kept.tokens.0);
-    let target = method
+    let target = input
         .target_tokens
         .map(|t| t.0.saturating_sub(kept).to_string())
         .unwrap_or_default();
@@ -285,37 +274,35 @@ fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>)
 /// The vendor's own instructions stay in force unless the method has a prompt, or the user asked for what only
 /// instructions can carry.
 fn vendor_compaction(
-    method: &Method,
     model: &ModelUse,
     template: Option<&Template>,
     input: &CompressInput<'_>,
 ) -> Result<Work, TemplateFault> {
     let needs_instructions =
-        input.focus_topic.is_some_and(|topic| !topic.is_empty()) || method.target_tokens.is_some();
+        input.focus_topic.is_some_and(|topic| !topic.is_empty()) || input.target_tokens.is_some();
     let template = template
         .cloned()
         .or_else(|| needs_instructions.then(|| COMPACTION.get(input.locale)));
     let mut request = compaction(model, Operation::Summarize, input);
     if let Some(template) = template {
-        request.instructions =
-            Some(template.fill("prompt", instruction_values(method, input).to_vec())?);
+        request.instructions = Some(template.fill("prompt", instruction_values(input).to_vec())?);
     }
     Ok(Work::request(request))
 }
 
-fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> Program {
+fn program(command: &CommandSpec, input: &CompressInput<'_>) -> Program {
     Program {
         argv: command.argv.clone(),
         files: command.files.clone(),
         environment: command.environment.clone(),
         identity: command.identity.clone(),
-        stdin: program_input(method, command, input),
+        stdin: program_input(command, input),
     }
 }
 
 /// The JSON object on a program's standard input: the messages, and what an agent's own compactor would know. The
 /// compression is always forced, as by a command of the user, whatever the size of the history.
-fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
+fn program_input(command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
     let previous = input
         .previous
         .map_or(InputValue::from("null"), InputValue::Output);
@@ -326,7 +313,7 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
         .raw("previous", previous)
         .literal(",\"all_messages\":")
         .raw("prefix", input.prefix.json.clone());
-    let target = method.target_tokens.map(|tokens| tokens.0);
+    let target = input.target_tokens.map(|tokens| tokens.0);
     let fields = [
         ("focus_topic", Field::text(input.focus_topic)),
         ("target_tokens", Field::Json(number(target))),
@@ -371,10 +358,10 @@ fn number(number: Option<u64>) -> InputValue {
     InputValue::from(number.map_or("null".to_owned(), |number| number.to_string()))
 }
 
-fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
+fn computation(rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {
     let target_tokens = match rule {
         BuiltInStrategy::Truncate | BuiltInStrategy::Extract | BuiltInStrategy::Mask => {
-            method.target_tokens
+            input.target_tokens
         }
         BuiltInStrategy::Recorded | BuiltInStrategy::Full | BuiltInStrategy::None => None,
     };

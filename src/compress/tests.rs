@@ -113,12 +113,13 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
         prefix: &prefix,
         kept: None,
         previous,
+        target_tokens: method.target_tokens,
         focus_topic: focus,
         fixture_model: "",
         context_length: Some(8192),
         locale: Locale::En,
     };
-    prepare(method, &input).expect("work")
+    prepare(&method.strategy, &input).expect("work")
 }
 
 /// The text of the last prompt, or of the program's input, outputs taken from `known`.

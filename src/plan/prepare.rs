@@ -136,6 +136,7 @@ fn compress(pipeline: &Pipeline, task: &CompressTask) -> Result<Parts, PrepareEr
     let end = task.texts.end(task.cell.point);
     let recorded = is_recorded.then(|| fixture.recorded_context(end)).flatten();
     let input = CompressInput {
+        target_tokens: method.target_tokens,
         recorded: recorded.as_deref(),
         system: fixture.system(),
         tools: &task.texts.tools(),
@@ -150,7 +151,7 @@ fn compress(pipeline: &Pipeline, task: &CompressTask) -> Result<Parts, PrepareEr
         context_length: fixture.context_length,
         locale: pipeline.settings.locale,
     };
-    let work = compress::prepare(method, &input).map_err(PrepareError::Compress)?;
+    let work = compress::prepare(&method.strategy, &input).map_err(PrepareError::Compress)?;
     Ok((Stage::Compress, repetition, work))
 }
 
