@@ -61,12 +61,11 @@ fn keys(kind: StrategyKind) -> Vec<&'static str> {
     }
 }
 
-/// Validates one table. `override_model` is the model from the command line; it replaces the table's.
+/// Validates one table.
 pub(super) fn method(
     context: &mut ValidationContext<'_>,
     name: MethodName,
     table: &Located<CompressTable>,
-    override_model: Option<&str>,
 ) -> Option<Method> {
     let Some(kind) = value(&table.value.strategy) else {
         if !table.value.faulty.contains(&"strategy") {
@@ -83,14 +82,12 @@ pub(super) fn method(
     reject_foreign_keys(context, kind, table);
     let target_tokens = value(&table.value.target_tokens);
     let strategy = match kind {
-        StrategyKind::Prompted(style) => prompted(context, style, table, override_model)?,
+        StrategyKind::Prompted(style) => prompted(context, style, table)?,
         StrategyKind::Opaque => Strategy::Opaque {
-            model: vendor_model(context, Dialect::OpenaiResponses, table, override_model)?,
+            model: vendor_model(context, Dialect::OpenaiResponses, table)?,
         },
-        StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
-        StrategyKind::Command => {
-            Strategy::Command(programs::command(context, table, override_model)?)
-        }
+        StrategyKind::ProviderCompaction => compaction(context, table)?,
+        StrategyKind::Command => Strategy::Command(programs::command(context, table)?),
         StrategyKind::Rule(rule) => {
             require_target(context, rule, table)?;
             Strategy::Rule(rule)
@@ -124,9 +121,8 @@ fn prompted(
     context: &mut ValidationContext<'_>,
     style: PromptStyle,
     table: &Located<CompressTable>,
-    override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = context.model(&asking(table, override_model));
+    let model = context.model(&asking(table));
     let built_in = Some(compress::built_in(style, context.locale));
     let placement = value(&table.value.placement).unwrap_or_default();
     let required: &[Variable] = if placement == PromptPlacement::Inline {
@@ -159,7 +155,8 @@ fn warn_of_lost_focus(
     template: &Template,
     table: &Located<CompressTable>,
 ) {
-    if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
+    if context.overrides.topic().is_some() && !inserts(template, compress::VARIABLES, "focus_topic")
+    {
         let place = table
             .value
             .ask
@@ -190,12 +187,11 @@ fn shape(table: &CompressTable) -> Shape {
 }
 
 /// A table of a method as one that asks a model.
-fn asking<'a>(table: &'a Located<CompressTable>, override_model: Option<&'a str>) -> Asking<'a> {
+fn asking(table: &Located<CompressTable>) -> Asking<'_> {
     Asking {
         header: &table.place,
         stage: Stage::Compress,
         keys: &table.value.ask,
-        override_model,
     }
 }
 
@@ -220,9 +216,8 @@ fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option
 fn compaction(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
-    override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = vendor_model(context, Dialect::Anthropic, table, override_model);
+    let model = vendor_model(context, Dialect::Anthropic, table);
     let prompt = table.value.ask.prompt.as_ref();
     let (template, prompt_path) = match prompt {
         Some(_) => context
@@ -242,9 +237,8 @@ fn vendor_model(
     context: &mut ValidationContext<'_>,
     dialect: Dialect,
     table: &Located<CompressTable>,
-    override_model: Option<&str>,
 ) -> Option<ModelUse> {
-    let model = context.model(&asking(table, override_model))?;
+    let model = context.model(&asking(table))?;
     if model.provider.dialect == dialect {
         return Some(model);
     }

@@ -128,13 +128,7 @@ impl ProjectLoader<'_> {
             environment: self.environment,
             locale: Locale::default(),
             main_model: self.table().model.as_ref(),
-            has_focus_topic: self
-                .request
-                .overrides
-                .focus_topic
-                .as_ref()
-                .is_some_and(|topic| !topic.trim().is_empty()),
-            lane: self.request.overrides.lane,
+            overrides: &self.request.overrides,
             problems,
             missing_keys: BTreeMap::new(),
             outputs: vec![results.clone(), cache.clone()],
@@ -226,15 +220,10 @@ impl ProjectLoader<'_> {
         [results, cache, probes]: [PathBuf; 3],
         transcripts: &[u64],
     ) -> Option<(Pipeline, Option<Items>)> {
-        let (declared, overrides) = (self.declared, &self.request.overrides);
+        let declared = self.declared;
         let pipeline = self.table();
-        let settings = settings::settings(
-            context,
-            pipeline,
-            tables(&declared.compress),
-            overrides,
-            transcripts,
-        );
+        let settings =
+            settings::settings(context, pipeline, tables(&declared.compress), transcripts);
         context.locale = settings.locale;
         context.check_main_model();
         let rubric = settings::rubric(context, pipeline);
@@ -249,7 +238,7 @@ impl ProjectLoader<'_> {
         let remote = declared_remote(declared, context.file, &mut context.problems);
         self.require_stages(context);
         let (answerers, judges) = self.answerers_and_judges(context);
-        let generator = stages::generator(context, &declared.probes, overrides.model.as_deref());
+        let generator = stages::generator(context, &declared.probes);
         let (methods, method_answerers) = self.methods(context, &settings, &answerers);
         let ((rubric, rubric_path), generator) = rubric.zip(generator)?;
         let pipeline = Pipeline {
@@ -351,12 +340,12 @@ impl ProjectLoader<'_> {
         if self.is_compress_only() {
             return (Vec::new(), Vec::new());
         }
-        let (declared, overrides) = (self.declared, &self.request.overrides);
+        let declared = self.declared;
         let answer = self.answerers_in_use(tables(&declared.answer));
-        let answerers = stages::answerers(context, &answer, overrides.answer());
+        let answerers = stages::answerers(context, &answer);
         let judges = match self.is_planted_alone() {
             true => Vec::new(),
-            false => stages::judges(context, tables(&declared.judge), overrides.judge()),
+            false => stages::judges(context, tables(&declared.judge)),
         };
         (answerers, judges)
     }
@@ -409,9 +398,7 @@ impl ProjectLoader<'_> {
             let Some(name) = name.filter(|_| self.is_wanted(table)) else {
                 continue;
             };
-            let override_model = self.request.overrides.compressor();
-            let Some(method) = methods::method(context, MethodName(name), table, override_model)
-            else {
+            let Some(method) = methods::method(context, MethodName(name), table) else {
                 continue;
             };
             if settings.judge_context

@@ -13,7 +13,7 @@ use super::providers::is_variable;
 use super::secrets::is_key;
 use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
-use crate::action::Digest;
+use crate::action::{Digest, Stage};
 use crate::compress::{CommandSpec, Protocol};
 use base::files::{open_regular, read_file};
 
@@ -26,7 +26,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) fn command(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
-    override_model: Option<&str>,
 ) -> Option<CommandSpec> {
     let (keys, place) = (&table.value.program, strategy_place(table));
     let argv = argv(context, &keys.command, place)?;
@@ -35,11 +34,12 @@ pub(super) fn command(
     if keys.inputs.is_none() {
         warn_of_missing_inputs(context, place);
     }
+    let overriding = context.overrides.model_of(Stage::Compress);
     let model = table.value.ask.model.as_ref();
     Some(CommandSpec {
         argv,
         // The program resolves it: it need not be a model that compeval knows.
-        model: override_model
+        model: overriding
             .or(model.map(|model| model.value.as_str()))
             .map(str::to_owned),
         folder: context.reader.folder().to_path_buf(),

@@ -2,6 +2,7 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
+use crate::action::Stage;
 use models::Lane;
 
 /// The part of the matrix to run. `None` selects all.
@@ -42,19 +43,21 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// The model of every method that has one.
-    pub(super) fn compressor(&self) -> Option<&str> {
-        self.compressor_model.as_deref().or(self.model.as_deref())
+    /// The model of every table of a stage that has one.
+    pub(super) fn model_of(&self, stage: Stage) -> Option<&str> {
+        let of_stage = match stage {
+            Stage::Compress => self.compressor_model.as_deref(),
+            Stage::Answer => self.answer_model.as_deref(),
+            Stage::Judge => self.judge_model.as_deref(),
+            Stage::Probes => None,
+        };
+        of_stage.or(self.model.as_deref())
     }
 
-    /// The model of every answerer.
-    pub(super) fn answer(&self) -> Option<&str> {
-        self.answer_model.as_deref().or(self.model.as_deref())
-    }
-
-    /// The model of every judge.
-    pub(super) fn judge(&self) -> Option<&str> {
-        self.judge_model.as_deref().or(self.model.as_deref())
+    /// The topic, unless it is blank.
+    pub(super) fn topic(&self) -> Option<&str> {
+        let topic = self.focus_topic.as_deref().map(str::trim);
+        topic.filter(|topic| !topic.is_empty())
     }
 }
 

@@ -10,7 +10,6 @@ use super::file::tables::{
 use super::file::{Located, Map, value};
 use super::model::{LoadedFixture, PipelineSettings, PlantedDesign, Runs};
 use super::problem::{Problem, Problems};
-use super::select::Overrides;
 use super::validation::ValidationContext;
 use crate::action::{BuiltInStrategy, Digest};
 use crate::compress::StrategyKind;
@@ -23,18 +22,16 @@ pub(super) fn settings(
     context: &mut ValidationContext<'_>,
     table: &PipelineTable,
     compress: &[Located<CompressTable>],
-    overrides: &Overrides,
     transcripts: &[u64],
 ) -> PipelineSettings {
-    let topic = overrides.focus_topic.as_deref().map(str::trim);
     PipelineSettings {
-        runs: runs(context, table.runs.as_ref(), overrides),
+        runs: runs(context, table.runs.as_ref()),
         locale: value(&table.locale).unwrap_or_default(),
         tail: value(&table.tail).unwrap_or_default(),
         judge_context: value(&table.judge_context).unwrap_or(true),
         regrade: value(&table.regrade).unwrap_or(true),
         rubric_scope: value(&table.rubric_scope).unwrap_or_default(),
-        focus_topic: topic.filter(|topic| !topic.is_empty()).map(Into::into),
+        focus_topic: context.overrides.topic().map(Into::into),
         selftest: SelfTestDesign {
             seed: value(&table.selftest_seed).unwrap_or(0),
             padding: SelfTestDesign::padding_for(long_context(compress, transcripts)),
@@ -67,11 +64,7 @@ fn long_context(compress: &[Located<CompressTable>], transcripts: &[u64]) -> u64
 /// The most judgements of one cell: a thousand times as many would fill the memory with the matrix.
 const MOST_TOGETHER: u64 = 10_000;
 
-fn runs(
-    context: &mut ValidationContext<'_>,
-    table: Option<&Located<RunsTable>>,
-    overrides: &Overrides,
-) -> Runs {
+fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>) -> Runs {
     let usual = Runs::default();
     let stages = table.map(|table| &table.value.0);
     let declared = |stage: fn(&RunsByStage) -> &Option<Located<u32>>, usual| {
@@ -80,7 +73,8 @@ fn runs(
             .unwrap_or(usual)
     };
     let runs = Runs {
-        compress: overrides
+        compress: context
+            .overrides
             .runs
             .unwrap_or(declared(|table| &table.compress, usual.compress)),
         answer: declared(|table| &table.answer, usual.answer),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::tables::{AnswerTable, JudgeTable, ProbesTable, RecoveryTable};
+use super::file::tables::{AnswerTable, JudgeTable, ModelKeys, ProbesTable, RecoveryTable};
 use super::file::{Located, value};
 use super::model::Generator;
 use super::validation::{Asking, ValidationContext};
@@ -25,7 +25,6 @@ const ATTEMPTS: u32 = 3;
 pub(super) fn answerers(
     context: &mut ValidationContext<'_>,
     tables: &[Located<AnswerTable>],
-    override_model: Option<&str>,
 ) -> Vec<Answerer> {
     let mut taken = BTreeMap::new();
     let (mut answerers, mut open) = (Vec::new(), Vec::new());
@@ -34,12 +33,17 @@ pub(super) fn answerers(
             header: &table.place,
             stage: Stage::Answer,
             keys: &table.value.ask,
-            override_model,
         };
-        let variables = (answer::VARIABLES, answer::VARIABLES);
         let built_in = answer::built_in(context.locale);
         let name = &table.value.name;
-        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
+        let read = named_model(
+            context,
+            name,
+            &asking,
+            answer::VARIABLES,
+            built_in,
+            &mut taken,
+        );
         if let Some((name, model, (template, prompt_path))) = read {
             let recovery = table
                 .value
@@ -94,19 +98,19 @@ fn recovery(keys: &RecoveryTable, closed: &Arc<str>, locale: Locale) -> Recovery
 }
 
 /// The name, the model and the prompt of a table, all of which are checked before one that lacks any is left out. A prompt
-/// must insert each of the `required` of its `variables`.
+/// must insert each of its `variables`.
 fn named_model(
     context: &mut ValidationContext<'_>,
     name: &Option<Located<String>>,
     asking: &Asking<'_>,
-    (variables, required): (&'static [Variable], &[Variable]),
+    variables: &'static [Variable],
     built_in: Template,
     taken: &mut BTreeMap<String, Range<usize>>,
 ) -> Option<NamedModel> {
     let name = context.name(name.as_ref(), asking.header, asking.stage.name(), taken);
     let model = context.model(asking);
     let path = asking.keys.prompt.as_ref();
-    let prompt = context.prompt(path, variables, required, Some(built_in));
+    let prompt = context.prompt(path, variables, variables, Some(built_in));
     Some((name?, model?, prompt?))
 }
 
@@ -117,7 +121,6 @@ type NamedModel = (Arc<str>, ModelUse, (Template, Option<String>));
 pub(super) fn judges(
     context: &mut ValidationContext<'_>,
     tables: &[Located<JudgeTable>],
-    override_model: Option<&str>,
 ) -> Vec<JudgeSpec> {
     let mut taken = BTreeMap::new();
     let mut judges = Vec::new();
@@ -126,12 +129,17 @@ pub(super) fn judges(
             header: &table.place,
             stage: Stage::Judge,
             keys: &table.value.ask,
-            override_model,
         };
-        let variables = (judge::VARIABLES, judge::VARIABLES);
         let built_in = judge::built_in_template(context.locale);
         let name = &table.value.name;
-        let read = named_model(context, name, &asking, variables, built_in, &mut taken);
+        let read = named_model(
+            context,
+            name,
+            &asking,
+            judge::VARIABLES,
+            built_in,
+            &mut taken,
+        );
         let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
         judges.extend(
             read.map(|(name, model, (template, prompt_path))| JudgeSpec {
@@ -151,15 +159,20 @@ pub(super) fn judges(
 pub(super) fn generator(
     context: &mut ValidationContext<'_>,
     table: &Option<Located<ProbesTable>>,
-    override_model: Option<&str>,
 ) -> Option<Generator> {
     let keys = ProbesTable::of(table);
-    let undeclared = table.is_none().then_some("lexical");
+    let rules = ModelKeys {
+        model: Some(Located {
+            value: "lexical".to_owned(),
+            place: 0..0,
+            key: 0..0,
+        }),
+        ..ModelKeys::NOTHING
+    };
     let asking = Asking {
         header: &table.as_ref().map_or(0..0, |table| table.place.clone()),
         stage: Stage::Probes,
-        keys: &keys.ask,
-        override_model: override_model.or(undeclared),
+        keys: if table.is_none() { &rules } else { &keys.ask },
     };
     let missing = context.missing_keys.clone();
     let model = context.model(&asking);

@@ -11,6 +11,7 @@ use super::file::{Located, value};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, list};
 use super::providers::{Environment, Providers};
+use super::select::Overrides;
 use super::sources::SourceReader;
 use crate::action::{Stage, Template, Variable};
 use base::locale::Locale;
@@ -25,10 +26,7 @@ pub(super) struct ValidationContext<'a> {
     pub(super) locale: Locale,
     /// The model of all stages that name none.
     pub(super) main_model: Option<&'a Located<String>>,
-    /// Whether `--focus-topic` is given.
-    pub(super) has_focus_topic: bool,
-    /// `--lane`
-    pub(super) lane: Option<Lane>,
+    pub(super) overrides: &'a Overrides,
     pub(super) problems: Problems,
     /// Keys that providers need and that are not set, by variable.
     pub(super) missing_keys: BTreeMap<String, Problem>,
@@ -42,8 +40,6 @@ pub(super) struct Asking<'a> {
     pub(super) header: &'a Range<usize>,
     pub(super) stage: Stage,
     pub(super) keys: &'a ModelKeys,
-    /// The model from the command line, which replaces that of the table.
-    pub(super) override_model: Option<&'a str>,
 }
 
 impl ValidationContext<'_> {
@@ -109,9 +105,8 @@ impl ValidationContext<'_> {
         let settings = self.check_settings(asking.keys);
         let own = asking.keys.model.as_ref();
         let declared = own.or(self.main_model);
-        let written = asking
-            .override_model
-            .or(declared.map(|model| model.value.as_str()));
+        let overriding = self.overrides.model_of(asking.stage);
+        let written = overriding.or(declared.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = "add model = \"PROVIDER/MODEL\" here or under [pipeline], or model = \"lexical\" for the built-in rules";
             let message = format!("this {} table has no model", asking.stage);
@@ -119,7 +114,7 @@ impl ValidationContext<'_> {
             return None;
         };
         // A model from the command line has no place in the file.
-        let declared = declared.filter(|_| asking.override_model.is_none());
+        let declared = declared.filter(|_| overriding.is_none());
         let (reference, provider) = self.find_model(written, declared)?;
         self.require_key(&provider, declared.filter(|_| own.is_some()));
         let lane = self.resolve_lane(asking, &provider);
@@ -193,7 +188,7 @@ impl ValidationContext<'_> {
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
     fn resolve_lane(&self, asking: &Asking<'_>, provider: &ProviderSpec) -> Lane {
         let declared = value(&asking.keys.lane);
-        let lane = self.lane.or(declared).unwrap_or(provider.lane);
+        let lane = self.overrides.lane.or(declared).unwrap_or(provider.lane);
         let takes_batch = match asking.stage {
             _ if provider.dialect == Dialect::Lexical => false,
             Stage::Answer | Stage::Judge => true,
