@@ -199,9 +199,8 @@ impl<'r> RunStats<'r> {
         self.finished.values().sum()
     }
 
-    /// Compares the cells that were reported with those that were `due`, and takes `report` in.
-    pub(super) fn finish(&mut self, report: impl FnOnce(&mut RunOutcome), due: MatrixCounts) {
-        report(&mut self.outcome);
+    /// Compares the cells that were reported with those that were `due`.
+    pub(super) fn finish(&mut self, due: MatrixCounts) {
         for (stage, due) in due.by_stage() {
             let finished = self.finished.get(&stage).copied().unwrap_or(0);
             if due != finished {

@@ -27,7 +27,7 @@ use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::pipeline::Pipeline;
 use crate::plan::{
     self, Action, Blame, FailedAction, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
-    Resolved, Task, Unreadable,
+    Resolved, Task, Unreadable, read_output,
 };
 use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
@@ -136,15 +136,6 @@ impl Executor<'_> {
         })
     }
 
-    fn read_output(
-        &self,
-        action: &Action,
-        format: BodyFormat,
-        bytes: &[u8],
-    ) -> Result<Output, Unreadable> {
-        plan::read_output(self.pipeline, &action.task, format, bytes)
-    }
-
     /// The output of a task, if it is in the cache and can be read.
     pub(super) fn cached_output(&self, task: &Task) -> Option<Output> {
         let key = Action::prepare(self.pipeline, task).ok()?.key;
@@ -218,12 +209,8 @@ impl Executor<'_> {
             .store
             .put_reply(action.key, &meta.header(), body.clone())
             .await?;
-        let format = record.body_format();
-        self.note_read(
-            action,
-            Some(record),
-            self.read_output(action, format, &body),
-        )
+        let read = read_output(self.pipeline, &action.task, record.body_format(), &body);
+        self.note_read(action, Some(record), read)
     }
 
     async fn run_program(
@@ -266,7 +253,7 @@ impl Executor<'_> {
             stdout, elapsed, ..
         }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let output = self.read_output(action, BodyFormat::Local, &stdout);
+        let output = read_output(self.pipeline, &action.task, BodyFormat::Local, &stdout);
         let reported = output
             .as_ref()
             .map_or_else(|_| compress::reported_usage(&stdout), Output::usage);

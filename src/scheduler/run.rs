@@ -48,7 +48,7 @@ pub async fn run(
         Err(error) => return Err(error),
     };
     run.tasks.stats.note(executor.programs.notes())?;
-    let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests());
+    let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests);
     Ok(RunOutcome {
         models: executor.outputs.models(),
         broken,
@@ -253,7 +253,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             prices,
             ..
         } = *self.executor;
-        let (refresh, submitted) = (&self.executor.options.refresh, self.batches.held());
+        let (refresh, submitted) = (&self.executor.options.refresh, &self.batches.held);
         let assumptions = Assumptions {
             refresh,
             prices,
@@ -388,10 +388,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
         self.tasks.fail_waiting()?;
-        self.tasks.stats.finish(
-            |outcome| self.batches.report(outcome),
-            self.due.unwrap_or_default(),
-        );
+        self.batches.report(&mut self.tasks.stats.outcome);
+        self.tasks.stats.finish(self.due.unwrap_or_default());
         Ok(())
     }
 }

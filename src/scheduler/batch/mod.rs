@@ -70,7 +70,7 @@ pub(super) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
     open: Vec<Tracked>,
     /// Actions of open batches: nothing else requests them.
-    held: HashSet<ActionKey>,
+    pub(super) held: HashSet<ActionKey>,
     /// Attempts without a result, of this and earlier processes.
     attempts: HashMap<ActionKey, u8>,
     /// Actions in open batches that this run waits for.
@@ -80,7 +80,8 @@ pub(super) struct BatchLane<'r, 'e> {
     /// Actions that go live now, each with the replies to it that cannot be used and were not stored.
     live: HashMap<ActionKey, u32>,
     reached: Option<BudgetReached>,
-    submitted_requests: u64,
+    /// Requests that this run has submitted.
+    pub(super) submitted_requests: u64,
     polls: u32,
 }
 
@@ -152,11 +153,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         !record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. }))
     }
 
-    /// The actions of open batches.
-    pub(super) fn held(&self) -> &HashSet<ActionKey> {
-        &self.held
-    }
-
     /// Adds the outcome of the batches.
     pub(super) fn report(&self, outcome: &mut RunOutcome) {
         let notes = self.open.iter().map(|tracked| OpenBatchNote {
@@ -166,11 +162,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         });
         outcome.batches = notes.collect();
         outcome.budget = outcome.budget.or(self.reached);
-    }
-
-    /// Requests that this run has submitted.
-    pub(super) fn submitted_requests(&self) -> u64 {
-        self.submitted_requests
     }
 
     /// Continues when nothing is ready and nothing is under way: polls, submits, and waits if the run does.
