@@ -37,6 +37,8 @@ const NAME: &str = "template";
 #[derive(Clone)]
 pub struct Template {
     text: Arc<str>,
+    /// Its file, relative to the pipeline; `None` for a built-in one.
+    pub path: Option<String>,
     variables: &'static [Variable],
     environment: Arc<Environment<'static>>,
     skeletons: Arc<Mutex<BTreeMap<Vec<Variable>, Arc<Skeleton>>>>,
@@ -79,6 +81,7 @@ impl Template {
         only_insertions(text)?;
         let template = Template {
             text: text.into(),
+            path: None,
             variables,
             environment: Arc::new(environment),
             skeletons: Arc::default(),

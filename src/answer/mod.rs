@@ -34,8 +34,6 @@ pub struct Answerer {
     pub model: ModelUse,
     /// The prompt (variables: `context`, `question`).
     pub template: Template,
-    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
-    pub prompt_path: Option<String>,
     /// How it may search what its contexts replaced; `None` if it answers from the context alone.
     pub recovery: Option<Recovery>,
 }

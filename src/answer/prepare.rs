@@ -247,7 +247,6 @@ mod tests {
             },
             template: Template::new("C:{{ context }} Q:{{ question }}", VARIABLES)
                 .expect("compiles"),
-            prompt_path: None,
             recovery: None,
         }
     }

@@ -64,9 +64,9 @@ pub fn prepare(strategy: &Strategy, input: &CompressInput<'_>) -> Result<Work, T
                 PromptPlacement::Last => prompt_last(template, input),
             };
             // The stand-in reads no tools, so its key is not made of them.
-            let takes_tools = *placement == PromptPlacement::Last && model.is_asked();
+            let tools = input.offer.filter(|_| strategy.declares_tools());
             Ok(Work::request(ModelRequest {
-                tools: input.offer.filter(|_| takes_tools).cloned(),
+                tools: tools.cloned(),
                 ..ModelRequest::new(model, Operation::Generate, turns?)
             }))
         }

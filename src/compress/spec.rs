@@ -57,8 +57,6 @@ pub enum Strategy {
         shape: Shape,
         /// The tag of the reply that the summary stands in; `None`: the whole reply is the summary.
         extract: Option<String>,
-        /// The prompt's file, relative to the pipeline; `None` for the built-in one.
-        prompt_path: Option<String>,
     },
     /// OpenAI's compaction: an item only its provider can read.
     Opaque {
@@ -69,7 +67,6 @@ pub enum Strategy {
         model: ModelUse,
         /// Instructions in place of the vendor's own.
         template: Option<Template>,
-        prompt_path: Option<String>,
     },
     /// The user's own program.
     Command(CommandSpec),
@@ -232,6 +229,15 @@ impl Strategy {
             | Strategy::Opaque { model }
             | Strategy::ProviderCompaction { model, .. } => Some(model),
             Strategy::Command(_) | Strategy::Rule(_) => None,
+        }
+    }
+
+    /// The prompt, where there is one.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Strategy::Prompted { template, .. } => Some(template),
+            Strategy::ProviderCompaction { template, .. } => template.as_ref(),
+            Strategy::Opaque { .. } | Strategy::Command(_) | Strategy::Rule(_) => None,
         }
     }
 

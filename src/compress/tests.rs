@@ -57,7 +57,6 @@ fn prompted(style: PromptStyle) -> Method {
         placement: PromptPlacement::Inline,
         shape: Shape::default(),
         extract: None,
-        prompt_path: None,
     })
 }
 
@@ -83,7 +82,6 @@ fn vendor(operation: Operation) -> Method {
         _ => Strategy::ProviderCompaction {
             model,
             template: None,
-            prompt_path: None,
         },
     })
 }

@@ -36,8 +36,6 @@ pub struct JudgeSpec {
     pub model: ModelUse,
     /// The prompt (variable: `request`).
     pub template: Template,
-    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
-    pub prompt_path: Option<String>,
     /// How many replies may break the contract before the cell fails.
     pub attempts: u32,
 }

@@ -130,7 +130,7 @@ fn prompted(
     } else {
         &[]
     };
-    let (template, prompt_path) = context.prompt(
+    let template = context.prompt(
         table.value.ask.prompt.as_ref(),
         compress::VARIABLES,
         required,
@@ -145,7 +145,6 @@ fn prompted(
         placement,
         shape,
         extract,
-        prompt_path,
     })
 }
 
@@ -219,16 +218,13 @@ fn compaction(
 ) -> Option<Strategy> {
     let model = vendor_model(context, Dialect::Anthropic, table);
     let prompt = table.value.ask.prompt.as_ref();
-    let (template, prompt_path) = match prompt {
-        Some(_) => context
-            .prompt(prompt, compress::VARIABLES, &[], None)
-            .map(|(template, path)| (Some(template), path))?,
-        None => (None, None),
+    let template = match prompt {
+        Some(_) => Some(context.prompt(prompt, compress::VARIABLES, &[], None)?),
+        None => None,
     };
     Some(Strategy::ProviderCompaction {
         model: model?,
         template,
-        prompt_path,
     })
 }
 

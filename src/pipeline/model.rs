@@ -248,8 +248,6 @@ pub struct Generator {
     pub model: ModelUse,
     /// The prompt (variable: `transcript`).
     pub template: Template,
-    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
-    pub prompt_path: Option<String>,
     /// How many replies may break the contract before it gives up.
     pub attempts: u32,
 }

@@ -494,9 +494,8 @@ fn prompt_without_previous_summary(method: &Method) -> Option<&str> {
             style: PromptStyle::Anchored,
             placement: PromptPlacement::Inline,
             template,
-            prompt_path: Some(path),
             ..
-        } if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) => Some(path),
+        } if !inserts(template, compress::VARIABLES, PREVIOUS_SUMMARY) => template.path.as_deref(),
         _ => None,
     }
 }

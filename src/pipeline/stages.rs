@@ -44,7 +44,7 @@ pub(super) fn answerers(
             built_in,
             &mut taken,
         );
-        if let Some((name, model, (template, prompt_path))) = read {
+        if let Some((name, model, template)) = read {
             let recovery = table
                 .value
                 .recovery
@@ -55,7 +55,6 @@ pub(super) fn answerers(
                 name,
                 model,
                 template,
-                prompt_path,
                 recovery: None,
             };
             open.extend(recovery.map(|recovery| Answerer {
@@ -114,8 +113,8 @@ fn named_model(
     Some((name?, model?, prompt?))
 }
 
-/// A name, a model, and a prompt with the path of its file.
-type NamedModel = (Arc<str>, ModelUse, (Template, Option<String>));
+/// A name, a model and a prompt.
+type NamedModel = (Arc<str>, ModelUse, Template);
 
 /// The judges, in the order of the file.
 pub(super) fn judges(
@@ -141,15 +140,12 @@ pub(super) fn judges(
             &mut taken,
         );
         let attempts = value(&table.value.attempts).unwrap_or(ATTEMPTS);
-        judges.extend(
-            read.map(|(name, model, (template, prompt_path))| JudgeSpec {
-                name: JudgeName(name),
-                model,
-                template,
-                prompt_path,
-                attempts,
-            }),
-        );
+        judges.extend(read.map(|(name, model, template)| JudgeSpec {
+            name: JudgeName(name),
+            model,
+            template,
+            attempts,
+        }));
     }
     judges
 }
@@ -179,11 +175,10 @@ pub(super) fn generator(
     context.missing_keys = missing;
     let built_in = Some(generation_template(context.locale));
     let path = keys.ask.prompt.as_ref();
-    let (template, prompt_path) = context.prompt(path, GENERATION_VARIABLES, &[], built_in)?;
+    let template = context.prompt(path, GENERATION_VARIABLES, &[], built_in)?;
     Some(Generator {
         model: model?,
         template,
-        prompt_path,
         attempts: value(&keys.attempts).unwrap_or(ATTEMPTS),
     })
 }

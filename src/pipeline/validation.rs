@@ -210,7 +210,7 @@ impl ValidationContext<'_> {
         }
     }
 
-    /// The validated prompt of a table, with its path; the built-in one if the table names none. A prompt must insert
+    /// The validated prompt of a table; the built-in one if the table names none. A prompt must insert
     /// each of `required`: without it a model would work on nothing, and no score would show why.
     pub(super) fn prompt(
         &mut self,
@@ -218,14 +218,14 @@ impl ValidationContext<'_> {
         variables: &'static [Variable],
         required: &[Variable],
         built_in: Option<Template>,
-    ) -> Option<(Template, Option<String>)> {
+    ) -> Option<Template> {
         let Some(path) = path else {
-            return built_in.map(|template| (template, None));
+            return built_in;
         };
         let source = self.text_file("prompt", path)?;
         // Line ends do not matter: nothing may become stale by a checkout on another system.
         match Template::new(&source.text.replace("\r\n", "\n"), variables) {
-            Ok(template) => {
+            Ok(mut template) => {
                 let missing = required
                     .iter()
                     .filter(|variable| !inserts(&template, variables, variable));
@@ -234,7 +234,8 @@ impl ValidationContext<'_> {
                     .collect();
                 let is_complete = problems.is_empty();
                 self.problems.0.extend(problems);
-                is_complete.then_some((template, Some(source.path)))
+                template.path = Some(source.path);
+                is_complete.then_some(template)
             }
             Err(fault) => {
                 let place = place_in_line(&source.text, fault.line, &fault.message);

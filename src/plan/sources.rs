@@ -1,9 +1,7 @@
 //! What actions are made from: prompts, the rubric, the files behind them. They are stored with an entry as its sources.
 
-use crate::action::{Digest, Source, StageName};
-use crate::answer::Answerer;
-use crate::compress::Strategy;
-use crate::judge::{JudgeSpec, Rubric};
+use crate::action::{Digest, Source, StageName, Template};
+use crate::judge::Rubric;
 use crate::pipeline::{AnswerCell, CompressCell, Pipeline};
 
 use super::task::Task;
@@ -30,23 +28,15 @@ pub struct SourceText<'p> {
 
 /// The prompt of a task, if it has one.
 pub fn prompt_of<'p>(pipeline: &'p Pipeline, task: &Task) -> Option<SourceText<'p>> {
-    match task {
-        Task::Side(task) if task.stage == StageName::Probes => {
-            let writer = &pipeline.generator;
-            let path = writer.prompt_path.as_deref();
-            Some(SourceText::prompt(writer.template.text(), path))
-        }
-        Task::Side(task) if task.judged.is_none() => {
-            Some(SourceText::from_answerer(pipeline.answerers.first()?))
-        }
-        Task::Compress(_) => SourceText::from_strategy(&task.method(pipeline)?.strategy),
-        Task::Answer(task) => Some(SourceText::from_answerer(
-            pipeline.answerer(task.cell.answerer),
-        )),
+    Some(SourceText::prompt(match task {
+        Task::Side(task) if task.stage == StageName::Probes => &pipeline.generator.template,
+        Task::Side(task) if task.judged.is_none() => &pipeline.answerers.first()?.template,
+        Task::Compress(_) => task.method(pipeline)?.strategy.template()?,
+        Task::Answer(task) => &pipeline.answerer(task.cell.answerer).template,
         Task::Side(_) | Task::Selftest(_) | Task::Judge(_) => {
-            Some(SourceText::from_judge(pipeline.judge(task.judge()?)))
+            &pipeline.judge(task.judge()?).template
         }
-    }
+    }))
 }
 
 /// The sources of a task: its prompt, for a judge the rubric, the files of its session and of its question.
@@ -100,40 +90,12 @@ fn bank(pipeline: &Pipeline, cell: &AnswerCell) -> Option<Source> {
 }
 
 impl<'p> SourceText<'p> {
-    /// A prompt with its file.
-    fn prompt(text: &'p str, path: Option<&'p str>) -> SourceText<'p> {
+    fn prompt(template: &'p Template) -> SourceText<'p> {
         SourceText {
             name: PROMPT,
-            path,
-            text,
-            digest: Digest::hash(text),
-        }
-    }
-
-    fn from_answerer(answerer: &'p Answerer) -> SourceText<'p> {
-        SourceText::prompt(answerer.template.text(), answerer.prompt_path.as_deref())
-    }
-
-    fn from_judge(judge: &'p JudgeSpec) -> SourceText<'p> {
-        SourceText::prompt(judge.template.text(), judge.prompt_path.as_deref())
-    }
-
-    fn from_strategy(strategy: &'p Strategy) -> Option<SourceText<'p>> {
-        match strategy {
-            Strategy::Prompted {
-                template,
-                prompt_path,
-                ..
-            }
-            | Strategy::ProviderCompaction {
-                template: Some(template),
-                prompt_path,
-                ..
-            } => Some(SourceText::prompt(template.text(), prompt_path.as_deref())),
-            Strategy::ProviderCompaction { template: None, .. }
-            | Strategy::Opaque { .. }
-            | Strategy::Command(_)
-            | Strategy::Rule(_) => None,
+            path: template.path.as_deref(),
+            text: template.text(),
+            digest: Digest::hash(template.text()),
         }
     }
 
@@ -166,9 +128,10 @@ impl<'p> SourceText<'p> {
 /// shown when the file, or the program that had it built in, has changed.
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
     let methods = pipeline.methods.iter();
-    let methods = methods.filter_map(|method| SourceText::from_strategy(&method.strategy));
     methods
-        .chain(pipeline.answerers.iter().map(SourceText::from_answerer))
-        .chain(pipeline.judges.iter().map(SourceText::from_judge))
+        .filter_map(|method| method.strategy.template())
+        .chain(pipeline.answerers.iter().map(|answerer| &answerer.template))
+        .chain(pipeline.judges.iter().map(|judge| &judge.template))
+        .map(SourceText::prompt)
         .chain([SourceText::rubric(pipeline)])
 }

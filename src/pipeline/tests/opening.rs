@@ -279,7 +279,7 @@ fn sources_hold_what_inputs_are_made_from() {
         .collect();
     assert_eq!(paths, ["pipeline.toml", "prompts/judge.md"]);
     assert_eq!(
-        opened.pipeline.judges[0].prompt_path.as_deref(),
+        opened.pipeline.judges[0].template.path.as_deref(),
         Some("prompts/judge.md")
     );
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::action::{BuiltInStrategy, Digest};
+use crate::action::{BuiltInStrategy, Digest, Template};
 use crate::answer::Recovery;
-use crate::compress::{Method, Strategy};
+use crate::compress::Method;
 use crate::judge::{Criterion, Scope};
 use crate::pipeline::{
     AnswererIx, FixtureDigests, LoadedFixture, Pipeline, PointIx, ProbeIx, Runs, TailMode,
@@ -151,12 +151,7 @@ impl Design {
             (pipeline.answerers.iter().filter(|a| a.recovery.is_none()))
                 .map(|a| ModelInfo {
                     recovery: recovery_of(pipeline, &a.name.0),
-                    ..ModelInfo::new(
-                        &a.name.0,
-                        &a.model,
-                        Some(a.template.text()),
-                        a.prompt_path.clone(),
-                    )
+                    ..ModelInfo::new(&a.name.0, &a.model, Some(&a.template))
                 })
                 .collect();
         let is_planted_alone = (pipeline.planted.as_ref()).is_some_and(|planted| planted.is_all);
@@ -179,14 +174,7 @@ impl Design {
                 answerers.clone()
             },
             judges: (pipeline.judges.iter())
-                .map(|j| {
-                    ModelInfo::new(
-                        &j.name.0,
-                        &j.model,
-                        Some(j.template.text()),
-                        j.prompt_path.clone(),
-                    )
-                })
+                .map(|j| ModelInfo::new(&j.name.0, &j.model, Some(&j.template)))
                 .collect(),
             rubric: RubricInfo {
                 digest: pipeline.rubric.digest(),
@@ -334,29 +322,11 @@ fn recovery_of(pipeline: &Pipeline, closed: &str) -> Option<Value> {
 
 impl MethodInfo {
     fn new(method: &Method, readers: Vec<String>) -> MethodInfo {
-        let (template, path) = match &method.strategy {
-            Strategy::Prompted {
-                template,
-                prompt_path,
-                ..
-            } => (Some(template.text()), prompt_path.clone()),
-            Strategy::ProviderCompaction {
-                template,
-                prompt_path,
-                ..
-            } => (
-                template.as_ref().map(|template| template.text()),
-                prompt_path.clone(),
-            ),
-            Strategy::Opaque { .. } | Strategy::Command(_) | Strategy::Rule(_) => (None, None),
-        };
+        let (model, template) = (method.strategy.model(), method.strategy.template());
         MethodInfo {
             name: method.name.to_string(),
             strategy: method.strategy.name().to_owned(),
-            model: method
-                .strategy
-                .model()
-                .map(|model| ModelInfo::new(&method.name.0, model, template, path)),
+            model: model.map(|model| ModelInfo::new(&method.name.0, model, template)),
             settings: method.settings(),
             deterministic: method.strategy.is_deterministic(),
             readers,
@@ -385,19 +355,14 @@ impl MethodInfo {
 }
 
 impl ModelInfo {
-    fn new(
-        name: &str,
-        model: &ModelUse,
-        prompt: Option<&str>,
-        prompt_path: Option<String>,
-    ) -> ModelInfo {
+    fn new(name: &str, model: &ModelUse, template: Option<&Template>) -> ModelInfo {
         ModelInfo {
             name: name.to_owned(),
             model: model.reference.to_string(),
             endpoint: model.provider.endpoint.clone(),
             settings: model.settings.clone(),
-            prompt: prompt.map(Digest::hash),
-            prompt_path,
+            prompt: template.map(|template| Digest::hash(template.text())),
+            prompt_path: template.and_then(|template| template.path.clone()),
             lexical: !model.is_asked(),
             recovery: None,
         }
