@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn images_become_placeholders_and_reasoning_is_left_out() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         let content = json!([
             {"type":"thinking","thinking":"hm"},
             {"type":"text","text":"see"},

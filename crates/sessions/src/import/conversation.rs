@@ -30,9 +30,11 @@ pub struct ImportedLog {
 }
 
 impl ImportedLog {
-    /// Leaves out conversations without messages; their counts are added to those of the first that has some.
+    /// Leaves out conversations without messages; their counts are added to those of the first that has some. The others
+    /// are called `name`, and by their parts.
     pub(super) fn new(
         file: PathBuf,
+        name: &str,
         format: Format,
         conversations: Vec<Conversation>,
         losses: Vec<ImportIssue>,
@@ -55,6 +57,7 @@ impl ImportedLog {
         {
             *first.dropped.entry(why).or_default() += count;
         }
+        name_all(&mut conversations, name);
         if let Some(why) = doubt(&conversations) {
             return Err(ImportError::NoSession {
                 file,
@@ -80,6 +83,23 @@ impl ImportedLog {
                 _ => 1,
             })
             .sum()
+    }
+}
+
+/// Names the conversations of a log: by its name and the part of each, or a number where several have none.
+fn name_all(conversations: &mut [Conversation], name: &str) {
+    let nameless = conversations.iter().filter(|one| one.name_hint.is_empty());
+    let are_numbered = nameless.count() > 1;
+    let mut number = 0;
+    for one in conversations {
+        let part = std::mem::take(&mut one.name_hint);
+        let is_numbered = are_numbered && part.is_empty();
+        number += usize::from(is_numbered);
+        one.name_hint = match part.as_str() {
+            "" if is_numbered => format!("{name}-{number}"),
+            "" => name.to_owned(),
+            part => format!("{name}-{part}"),
+        };
     }
 }
 
@@ -121,7 +141,7 @@ fn doubt(conversations: &[Conversation]) -> Option<String> {
 /// One conversation: calls and results are paired, ids are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    /// A name made from the file's, with a suffix where a file holds several; not yet unique.
+    /// A name made from the file's, with a suffix where a file holds several; not yet unique. Before that, the suffix.
     pub name_hint: String,
     /// The messages; every result directly follows the message with its call.
     pub messages: Vec<Message>,

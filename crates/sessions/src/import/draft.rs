@@ -58,9 +58,10 @@ pub(super) struct ConversationDraft {
 }
 
 impl ConversationDraft {
-    pub(super) fn new(name: impl Into<String>) -> ConversationDraft {
+    /// A conversation beside others of its file; `part` tells it from them.
+    pub(super) fn new(part: impl Into<String>) -> ConversationDraft {
         let mut draft = ConversationDraft::default();
-        draft.made.name_hint = name.into();
+        draft.made.name_hint = part.into();
         draft
     }
 
@@ -533,17 +534,6 @@ fn tool_schema(tool: &Value) -> Option<Value> {
     Some(json!({ "type": "function", "function": function }))
 }
 
-/// Names for the conversations of one file, whose stem is `stem`: several are numbered from 1.
-pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item = String> {
-    (1..=count).map(move |number| {
-        if count > 1 {
-            format!("{stem}-{number}")
-        } else {
-            stem.to_owned()
-        }
-    })
-}
-
 /// What tells a system prompt from another: its words without numbers, as a prompt that is sent again has another date.
 /// Of a long one, the beginning.
 fn fingerprint_of_prompt(text: &str) -> u64 {
@@ -573,7 +563,7 @@ mod tests {
 
     #[test]
     fn declared_tools_have_one_shape_and_of_several_lists_the_last_counts() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         draft.set_tools(Some(&json!([{"name": "old", "input_schema": {}}])));
         let schema = json!({"type": "object", "properties": {}});
         draft.set_tools(Some(
@@ -583,7 +573,7 @@ mod tests {
         let function = json!({"name": "read", "description": "", "parameters": schema});
         let expected = vec![json!({"type": "function", "function": function})];
         assert_eq!(draft.finish().tools, expected);
-        let mut listed = ConversationDraft::new("x");
+        let mut listed = ConversationDraft::default();
         listed.set_tools(Some(&Value::from(
             Value::from(expected.clone()).to_string(),
         )));
@@ -596,7 +586,7 @@ mod tests {
 
     #[test]
     fn results_move_right_after_their_calls() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         draft.add_reply("a", vec![call("1"), call("2")]);
         draft.add_result("2", "two");
         draft.say(Role::User, "hm");
@@ -610,7 +600,7 @@ mod tests {
 
     #[test]
     fn calls_and_results_without_a_partner_are_repaired_and_counted() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         draft.add_result("0", "from before");
         draft.add_reply("a", vec![call("1")]);
         draft.add_reply("b", vec![call("1")]);
@@ -636,7 +626,7 @@ mod tests {
 
     #[test]
     fn a_result_without_an_id_answers_the_oldest_call_that_waits() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         draft.add_reply("a", vec![call("1"), call("2"), call("3")]);
         draft.add_result("1", "one");
         draft.add_next_result("two");
@@ -651,7 +641,7 @@ mod tests {
 
     #[test]
     fn pieces_of_one_message_are_merged_at_the_first() {
-        let mut draft = ConversationDraft::new("x");
+        let mut draft = ConversationDraft::default();
         draft.add_piece("m", "look", vec![call("1")]);
         draft.add_result("1", "one");
         draft.add_piece("m", "", vec![call("2"), call("1")]);

@@ -183,7 +183,7 @@ pub(super) fn read_events(folder: &Path, files: &[PathBuf]) -> Result<ImportedLo
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let mut draft = ConversationDraft::new(plain_name(&name));
+    let mut draft = ConversationDraft::default();
     let (state, _) = read_document(&session.join("base_state.json"));
     let model = state
         .as_ref()
@@ -199,6 +199,7 @@ pub(super) fn read_events(folder: &Path, files: &[PathBuf]) -> Result<ImportedLo
     }
     ImportedLog::new(
         folder.to_owned(),
+        &plain_name(&name),
         Format::OpenHands,
         vec![draft.finish()],
         losses,

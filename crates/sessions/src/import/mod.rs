@@ -45,7 +45,7 @@ pub use scrub::{
     Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion,
     SuspicionKind, audit, has_secret, record_scrubbing, scrub, scrub_texts,
 };
-use source::{DOCUMENT_LIMIT, Records};
+use source::{DOCUMENT_LIMIT, Records, stem_of};
 
 /// Bytes of a file that are read to detect how it is divided into records.
 const HEAD: u64 = 64 << 10;
@@ -224,7 +224,8 @@ fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportErr
         .into_iter()
         .map(draft::ConversationDraft::finish)
         .collect();
-    ImportedLog::new(file, format, conversations, losses)
+    let name = stem_of(&file);
+    ImportedLog::new(file, &name, format, conversations, losses)
 }
 
 fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {

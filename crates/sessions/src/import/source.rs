@@ -51,11 +51,6 @@ impl Records {
         }
     }
 
-    /// The name of a conversation of this file.
-    pub(super) fn stem(&self) -> String {
-        stem_of(&self.file)
-    }
-
     /// How many places could not be read.
     pub(super) fn loss_count(&self) -> usize {
         self.losses.len() + self.unlisted
@@ -251,7 +246,7 @@ impl Records {
     }
 }
 
-/// The name of a conversation of `file`: its stem, in characters that are allowed in file names everywhere.
+/// The name of the conversations of `file`: its stem, in characters that are allowed in file names everywhere.
 pub(super) fn stem_of(file: &Path) -> String {
     let name = file
         .file_name()
@@ -348,26 +343,6 @@ fn close_brackets(text: &str, damage: usize) -> Option<String> {
     let mut closed = text.get(..end)?.to_owned();
     closed.extend(open.iter().rev().map(|&byte| char::from(byte)));
     Some(closed)
-}
-
-/// Reads a conversation from each record, or from each item of a list; several are numbered.
-pub(super) fn read_each<C>(records: &mut Records, conversation: fn(&Value, String) -> C) -> Vec<C> {
-    let mut drafts = Vec::new();
-    while let Some(items) = records.next_items() {
-        let several = items.len() > 1 || !drafts.is_empty();
-        for item in items {
-            let name = records.stem();
-            drafts.push(conversation(
-                &item,
-                if several {
-                    format!("{name}-{}", drafts.len() + 1)
-                } else {
-                    name
-                },
-            ));
-        }
-    }
-    drafts
 }
 
 #[cfg(test)]

@@ -19,11 +19,7 @@ use base::text::strings_in;
 use base::words::WordList;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    let mut session = ClaudeSession {
-        name: records.stem(),
-        main: ConversationDraft::new(records.stem()),
-        ..ClaudeSession::default()
-    };
+    let mut session = ClaudeSession::default();
     while let Some(record) = records.next_item() {
         session.record(&record);
     }
@@ -32,7 +28,6 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 
 #[derive(Default)]
 struct ClaudeSession {
-    name: String,
     main: ConversationDraft,
     sides: Vec<ConversationDraft>,
     /// The sub-agent that each sidechain record or agent id belongs to.
@@ -107,11 +102,8 @@ impl ClaudeSession {
             .filter(|key| !key.is_empty())
             .find_map(|key| self.side_of.get(key).copied());
         let side = known.unwrap_or_else(|| {
-            self.sides.push(ConversationDraft::new(format!(
-                "{}-agent-{}",
-                self.name,
-                self.sides.len() + 1
-            )));
+            let part = format!("agent-{}", self.sides.len() + 1);
+            self.sides.push(ConversationDraft::new(part));
             self.sides.len() - 1
         });
         for key in [str_of(record, "uuid"), keys[0]] {

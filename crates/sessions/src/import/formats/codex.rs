@@ -15,7 +15,7 @@ use super::tables::CODEX_EXEC;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    let mut draft = ConversationDraft::new(records.stem());
+    let mut draft = ConversationDraft::default();
     let mut items = CodexItems::default();
     let mut fork = Fork::default();
     while let Some(record) = records.next_item() {

@@ -13,7 +13,7 @@ use super::super::source::Records;
 use super::tables::GEMINI_STREAM;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    let mut draft = ConversationDraft::new(records.stem());
+    let mut draft = ConversationDraft::default();
     let mut session = GeminiSession::default();
     while let Some(item) = records.next_item() {
         if is_of_stream(&item) {
@@ -98,7 +98,7 @@ impl GeminiSession {
             return draft.count_unknown("`$set` without a list of messages");
         };
         let snapshot = messages.iter().find_map(|message| {
-            let text = content_of(message, &mut ConversationDraft::new(""));
+            let text = content_of(message, &mut ConversationDraft::default());
             text.contains("<state_snapshot>").then_some(text)
         });
         if let Some(summary) = &snapshot {
@@ -106,7 +106,7 @@ impl GeminiSession {
                 .push((self.messages.len(), Some(summary.clone())));
         }
         for message in messages {
-            let text = content_of(&message, &mut ConversationDraft::new(""));
+            let text = content_of(&message, &mut ConversationDraft::default());
             if text.contains("<state_snapshot>") {
                 continue;
             }
@@ -194,7 +194,7 @@ fn result_of_call(call: &Value, draft: &mut ConversationDraft) -> Option<String>
 
 /// Reads an entry of a checkpoint.
 fn read_checkpoint(content: &Value, draft: &mut ConversationDraft) {
-    let text = message_blocks(content, &mut ConversationDraft::new("")).text;
+    let text = message_blocks(content, &mut ConversationDraft::default()).text;
     if text.contains("<state_snapshot>") && str_of(content, "role") != "model" && draft.len() > 0 {
         draft.note_compaction(&text);
     } else {

@@ -15,21 +15,12 @@ use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = Gateway::new(records.stem());
+    let mut loose = Gateway::new();
     while let Some(item) = records.next_item() {
-        let number = drafts.len() + 1;
         if item.get("conversations").is_some() {
-            drafts.push(read_trajectory(
-                &item,
-                format!("{}-{number}", records.stem()),
-            ));
+            drafts.push(read_trajectory(&item));
         } else if item.get("messages").is_some() {
-            let name = if number > 1 {
-                format!("{}-{number}", records.stem())
-            } else {
-                records.stem()
-            };
-            drafts.push(read_session(&item, name));
+            drafts.push(read_session(&item));
         } else {
             loose.read_message(&item);
         }
@@ -38,8 +29,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     drafts
 }
 
-fn read_session(log: &Value, name: String) -> ConversationDraft {
-    let mut gateway = Gateway::new(name);
+fn read_session(log: &Value) -> ConversationDraft {
+    let mut gateway = Gateway::new();
     gateway.draft.set_model(str_of(log, "model"));
     gateway.draft.set_tools(log.get("tools"));
     let prompt = str_of(log, "system_prompt");
@@ -87,9 +78,9 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn new(name: String) -> Gateway {
+    fn new() -> Gateway {
         Gateway {
-            draft: ConversationDraft::new(name),
+            draft: ConversationDraft::default(),
             marked: Vec::new(),
             compacted: HashMap::new(),
             next_kept: usize::MAX,
@@ -287,8 +278,8 @@ fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
 }
 
 /// A trajectory: turns of `from` and `value`, with calls, results and reasoning as tags inside the text.
-fn read_trajectory(item: &Value, name: String) -> ConversationDraft {
-    let mut draft = ConversationDraft::new(name);
+fn read_trajectory(item: &Value) -> ConversationDraft {
+    let mut draft = ConversationDraft::default();
     draft.set_model(str_of(item, "model"));
     draft.set_tools(item.get("tools"));
     for turn in list_of(item, "conversations") {

@@ -21,19 +21,12 @@ use base::text::each_string;
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(log) = records.next_item() {
-        let stem = records.stem();
         let samples = list_of(&log, "samples");
         if samples.is_empty() {
             records.note_loss("the log is a header without samples; export the full log with `inspect log convert --to json`");
         }
-        for sample in samples {
-            drafts.push(read_sample(
-                sample,
-                str_at(&log, "/eval/model"),
-                &stem,
-                samples.len() > 1,
-            ));
-        }
+        let model = str_at(&log, "/eval/model");
+        drafts.extend(samples.iter().map(|sample| read_sample(sample, model)));
     }
     drafts
 }
@@ -48,13 +41,9 @@ fn sample_name(sample: &Value) -> String {
     }
 }
 
-/// Reads one sample; its name is part of the draft's if the log has others.
-fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
-    let mut draft = ConversationDraft::new(if has_siblings {
-        format!("{stem}-{}", sample_name(sample))
-    } else {
-        stem.to_owned()
-    });
+/// Reads one sample.
+fn read_sample(sample: &Value, model: &str) -> ConversationDraft {
+    let mut draft = ConversationDraft::new(sample_name(sample));
     draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
     // All attachments of a log fit once.
@@ -164,7 +153,7 @@ pub(crate) fn read_archive(
             continue;
         };
         let model = model.as_deref().unwrap_or("");
-        let conversation = read_sample(&sample, model, &stem_of(file), samples.len() > 1).finish();
+        let conversation = read_sample(&sample, model).finish();
         kept += conversation
             .messages
             .iter()
@@ -174,6 +163,7 @@ pub(crate) fn read_archive(
     }
     ImportedLog::new(
         file.to_owned(),
+        &stem_of(file),
         Format::Inspect,
         conversations,
         archive.losses,
@@ -248,7 +238,7 @@ mod tests {
         let attachments = json!({"h": "12345"});
         let mut message =
             json!({"content": ["attachment://h", "attachment://h", "attachment://other"]});
-        let (mut room, mut draft) = (9, ConversationDraft::new("x"));
+        let (mut room, mut draft) = (9, ConversationDraft::default());
         attach(&mut message, &attachments, &mut room, &mut draft);
         assert_eq!(
             message["content"],

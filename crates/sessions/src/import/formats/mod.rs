@@ -25,7 +25,6 @@ use serde_json::Value;
 
 use super::blocks::read_message;
 use super::content::{first_at, list_at, list_of, str_of, text_of};
-use super::detect::LogShape;
 use super::draft::ConversationDraft;
 use super::format::Format;
 use super::source::Records;
@@ -60,24 +59,17 @@ const LISTS: [&str; 3] = ["messages", "traj", "conversation"];
 
 fn read_messages(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = ConversationDraft::new(records.stem());
-    let lines = records.shape == LogShape::Lines;
+    let mut loose = ConversationDraft::default();
     while let Some(items) = records.next_items() {
         let simulated = |item: &Value| list_of(item, "simulations").to_vec();
         let runs: Vec<Value> = items.iter().flat_map(simulated).collect();
         let items = if runs.is_empty() { items } else { runs };
-        let several = lines || items.len() > 1;
         for item in items {
-            if !is_body(&item) {
-                read_one(&item, &mut loose);
-                continue;
-            }
-            let name = if several {
-                format!("{}-{}", records.stem(), drafts.len() + 1)
+            if is_body(&item) {
+                drafts.push(read_body(&item));
             } else {
-                records.stem()
-            };
-            drafts.push(read_body(&item, name));
+                read_one(&item, &mut loose);
+            }
         }
     }
     drafts.push(loose);
@@ -90,8 +82,8 @@ fn is_body(item: &Value) -> bool {
 }
 
 /// A request body, with its response where one is logged.
-fn read_body(body: &Value, name: String) -> ConversationDraft {
-    let mut draft = ConversationDraft::new(name);
+fn read_body(body: &Value) -> ConversationDraft {
+    let mut draft = ConversationDraft::default();
     let models = ["/model", "/kwargs/model", "/response/model"];
     draft.set_model(first_at(body, &models));
     draft.set_tools(body.get("tools").or_else(|| body.pointer("/kwargs/tools")));

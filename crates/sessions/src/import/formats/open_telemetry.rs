@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::blocks;
 use super::super::content::{first_at, list_of, plain_text, str_of};
 use super::super::conversation::DropReason;
-use super::super::draft::{ConversationDraft, conversation_names};
+use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -33,13 +33,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             }
         }
     }
-    let stem = records.stem();
-    let count = traces.values().map(|trace| trace.longest.len().max(1));
-    let mut names = conversation_names(&stem, count.sum());
-    traces
-        .into_values()
-        .flat_map(|trace| trace.into_drafts(&mut names))
-        .collect()
+    traces.into_values().flat_map(Trace::into_drafts).collect()
 }
 
 /// The calls of a trace: of each conversation only the longest is held.
@@ -65,26 +59,18 @@ impl Trace {
         }
     }
 
-    fn into_drafts(mut self, names: &mut impl Iterator<Item = String>) -> Vec<ConversationDraft> {
+    /// Its conversations, and a silent one that counts what was left out.
+    fn into_drafts(mut self) -> Vec<ConversationDraft> {
         self.longest.sort_by(|a, b| a.start.cmp(&b.start));
-        let mut calls = self.longest.into_iter();
-        let mut draft = ConversationDraft::new(names.next().unwrap_or_default());
+        let mut counts = ConversationDraft::default();
         for _ in 0..self.others {
-            draft.count_bookkeeping("span that is no call of a model");
+            counts.count_bookkeeping("span that is no call of a model");
         }
         for _ in 0..self.shorter {
-            draft.count(DropReason::Duplicate);
+            counts.count(DropReason::Duplicate);
         }
-        if let Some(call) = calls.next() {
-            call.read(&mut draft);
-        }
-        let mut drafts = vec![draft];
-        for (call, name) in calls.zip(names) {
-            let mut draft = ConversationDraft::new(name);
-            call.read(&mut draft);
-            drafts.push(draft);
-        }
-        drafts
+        let drafts = self.longest.iter().map(ModelCall::to_draft);
+        drafts.chain([counts]).collect()
     }
 }
 
@@ -105,10 +91,12 @@ impl ModelCall {
         pairs.filter(|(a, b)| a == b).count() * 2 > shorter
     }
 
-    fn read(&self, draft: &mut ConversationDraft) {
+    fn to_draft(&self) -> ConversationDraft {
+        let mut draft = ConversationDraft::default();
         draft.set_model(&self.model);
         let messages = self.input.iter().chain(&self.output);
-        messages.for_each(|message| read_message(message, draft));
+        messages.for_each(|message| read_message(message, &mut draft));
+        draft
     }
 
     fn from_span(span: &Value) -> Option<ModelCall> {

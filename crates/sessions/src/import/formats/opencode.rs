@@ -14,7 +14,7 @@ use crate::transcript::{Role, ToolCall};
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(session) = records.next_item() {
-        let mut draft = ConversationDraft::new(records.stem());
+        let mut draft = ConversationDraft::default();
         list_of(&session, "messages")
             .iter()
             .for_each(|message| read_message(message, &mut draft));

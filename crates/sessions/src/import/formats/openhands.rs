@@ -81,11 +81,11 @@ impl EventView {
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
-    let mut loose = ConversationDraft::new(records.stem());
+    let mut loose = ConversationDraft::default();
     let mut view = EventView::default();
     while let Some(item) = records.next_item() {
         if item.get("history").is_some_and(Value::is_array) {
-            drafts.push(read_evaluation(&item, &records.stem(), drafts.len() + 1));
+            drafts.push(read_evaluation(&item));
         } else {
             view.read_event(&item, &mut loose);
         }
@@ -94,14 +94,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     drafts
 }
 
-fn read_evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft {
-    let instance = str_of(line, "instance_id");
-    let suffix = if instance.is_empty() {
-        number.to_string()
-    } else {
-        plain_name(instance)
-    };
-    let mut draft = ConversationDraft::new(format!("{stem}-{suffix}"));
+fn read_evaluation(line: &Value) -> ConversationDraft {
+    let instance = non_empty(str_of(line, "instance_id"));
+    let part = instance.map(|instance| plain_name(&instance));
+    let mut draft = ConversationDraft::new(part.unwrap_or_default());
     draft.set_model(str_at(line, "/metadata/llm_config/model"));
     let mut view = EventView::default();
     for item in list_of(line, "history") {

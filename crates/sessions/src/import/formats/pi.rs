@@ -41,7 +41,7 @@ const PI: Table = Table {
 };
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    let mut draft = ConversationDraft::new(records.stem());
+    let mut draft = ConversationDraft::default();
     let mut tree = PiTree::default();
     while let Some(record) = records.next_item() {
         let from = draft.len();

@@ -49,18 +49,14 @@ pub(super) enum Row {
 impl Table {
     /// The conversations of a log: that of the agent, and those of its sub-agents.
     pub(super) fn read_all(&self, records: &mut Records) -> Vec<ConversationDraft> {
-        let stem = records.stem();
-        let mut drafts = vec![ConversationDraft::new(stem.as_str())];
+        let mut drafts = vec![ConversationDraft::default()];
         let mut sides: HashMap<String, usize> = HashMap::new();
         while let Some(record) = records.next_item() {
             let side = first_at(&record, self.side);
             let at = match side {
                 "" => 0,
                 side => *sides.entry(side.to_owned()).or_insert_with(|| {
-                    drafts.push(ConversationDraft::new(format!(
-                        "{stem}-agent-{}",
-                        drafts.len()
-                    )));
+                    drafts.push(ConversationDraft::new(format!("agent-{}", drafts.len())));
                     drafts.len() - 1
                 }),
             };

@@ -11,7 +11,7 @@ use super::super::content::{
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
-use super::super::source::{Records, read_each};
+use super::super::source::Records;
 use super::codex::CodexItems;
 use crate::transcript::Role;
 
@@ -21,7 +21,7 @@ pub(super) fn read_swe_agent(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(run) = records.next_item() {
         let model = model_of(&run);
         let before = drafts.len();
-        read_trajectory(&run, &records.stem(), &mut drafts);
+        read_trajectory(&run, &mut drafts);
         for draft in drafts.iter_mut().skip(before) {
             draft.set_model(model.as_deref().unwrap_or_default());
         }
@@ -41,7 +41,7 @@ fn model_of(run: &Value) -> Option<String> {
 }
 
 /// One draft for each agent that speaks.
-fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
+fn read_trajectory(run: &Value, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
     let mut agents: HashMap<&str, usize> = HashMap::new();
     let query = list_of(run, "trajectory")
@@ -55,12 +55,8 @@ fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>)
     for item in history {
         let agent = str_of(item, "agent");
         let at = *agents.entry(agent).or_insert_with(|| {
-            let name = if drafts.len() == first {
-                stem.to_owned()
-            } else {
-                format!("{stem}-{agent}")
-            };
-            drafts.push(ConversationDraft::new(name));
+            let part = if drafts.len() == first { "" } else { agent };
+            drafts.push(ConversationDraft::new(part));
             drafts.len() - 1
         });
         if let Some(draft) = drafts.get_mut(at) {
@@ -68,7 +64,7 @@ fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>)
         }
     }
     if history.is_empty() {
-        let mut draft = ConversationDraft::new(stem);
+        let mut draft = ConversationDraft::default();
         list_of(run, "trajectory")
             .iter()
             .for_each(|step| read_step(step, &mut draft));
@@ -164,7 +160,7 @@ pub(super) fn read_mini(records: &mut Records) -> Vec<ConversationDraft> {
             loose.push(item);
             continue;
         }
-        let mut draft = ConversationDraft::new(records.stem());
+        let mut draft = ConversationDraft::default();
         draft.set_model(first_at(
             &item,
             &["/info/config/model/model_name", "/info/config/model"],
@@ -172,7 +168,7 @@ pub(super) fn read_mini(records: &mut Records) -> Vec<ConversationDraft> {
         read_conversation(list_of(&item, "messages"), &mut draft);
         drafts.push(draft);
     }
-    let mut draft = ConversationDraft::new(records.stem());
+    let mut draft = ConversationDraft::default();
     read_conversation(&loose, &mut draft);
     drafts.push(draft);
     drafts
@@ -250,11 +246,15 @@ fn fenced(text: &str) -> Option<(String, &str)> {
 
 /// The Agent Trajectory Interchange Format, as Harbor and others write it: one document with steps.
 pub(super) fn read_atif(records: &mut Records) -> Vec<ConversationDraft> {
-    read_each(records, read_atif_document)
+    let mut drafts = Vec::new();
+    while let Some(document) = records.next_item() {
+        drafts.push(read_atif_document(&document));
+    }
+    drafts
 }
 
-fn read_atif_document(document: &Value, name: String) -> ConversationDraft {
-    let mut draft = ConversationDraft::new(name);
+fn read_atif_document(document: &Value) -> ConversationDraft {
+    let mut draft = ConversationDraft::default();
     draft.set_model(first_at(document, &["/agent/model_name"]));
     draft.set_tools(document.pointer("/agent/tool_definitions"));
     for step in list_of(document, "steps") {
