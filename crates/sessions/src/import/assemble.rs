@@ -118,6 +118,7 @@ pub fn assemble(
 fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>) -> Fixture {
     let notes = notes_of(&conversation, format);
     let recorded = recorded_contexts(&conversation);
+    let compactions = conversation.compactions();
     Fixture {
         name: plain_name(name.unwrap_or(&conversation.name_hint)),
         description: format!(
@@ -130,7 +131,7 @@ fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>)
         truncated_to: None,
         tools: conversation.tools,
         begins_midway: conversation.begins_midway,
-        compactions: conversation.compactions,
+        compactions,
         recorded,
         messages: conversation.messages,
         notes,
@@ -292,7 +293,6 @@ mod tests {
                 Message::text(Role::User, "mail j@corp.io"),
                 Message::text(Role::Assistant, "ok"),
             ],
-            compactions: vec![3],
             recorded: vec![RecordedCompaction {
                 message: 3,
                 summary: Some("j@corp.io wants mail".into()),

@@ -149,10 +149,6 @@ pub struct Conversation {
     pub model: Option<String>,
     /// The tools that the agent declared to its model, as the log has them.
     pub tools: Vec<Value>,
-    /// Where the agent itself compacted its history: indices into `messages`, never between call and result.
-    pub compactions: Vec<usize>,
-    /// The summaries the agent wrote at its compactions, taken out of the history.
-    pub summaries: Vec<String>,
     /// What the log records of each compaction and of each clearing of old results.
     pub recorded: Vec<RecordedCompaction>,
     /// Messages that a compaction took out of what it and the later ones keep, each with the message that follows that
@@ -172,6 +168,15 @@ pub struct Conversation {
 }
 
 impl Conversation {
+    /// Where the agent itself compacted its history: indices into `messages`, never between call and result.
+    pub fn compactions(&self) -> Vec<usize> {
+        let summaries = self.recorded.iter();
+        let summaries = summaries.filter(|one| one.kind == CompactionKind::Summary);
+        let mut places: Vec<usize> = summaries.map(|one| one.message).collect();
+        places.dedup();
+        places
+    }
+
     /// The messages before a compaction that stay in the context as they are. Results go with their calls.
     pub fn kept_at(&self, compaction: &RecordedCompaction) -> Vec<&Message> {
         let places = self.kept_places(compaction).into_iter().flatten();
@@ -301,7 +306,7 @@ pub enum DropReason {
     /// On a branch that the person went back from.
     #[error("on an abandoned branch")]
     AbandonedBranch,
-    /// A summary written at a compaction; see [`Conversation::summaries`].
+    /// A summary written at a compaction; see [`RecordedCompaction::summary`].
     #[error("summary of a compaction")]
     CompactSummary,
     /// An example from the prompt, not of this session.

@@ -366,7 +366,6 @@ impl ConversationDraft {
 
     /// Notes that the agent compacted its history here. The summary that replaces it is not part of the history.
     pub(super) fn note_compaction(&mut self, summary: &str) {
-        self.made.compactions.push(self.made.messages.len());
         self.record(CompactionKind::Summary);
         if !summary.is_empty() {
             self.add_summary(summary);
@@ -409,11 +408,6 @@ impl ConversationDraft {
         }
     }
 
-    /// How many compactions there are so far.
-    pub(super) fn compactions(&self) -> usize {
-        self.made.compactions.len()
-    }
-
     /// The newest compaction, for what the log says of it later.
     pub(super) fn last_compaction(&mut self) -> Option<&mut RecordedCompaction> {
         self.made.recorded.last_mut()
@@ -451,7 +445,6 @@ impl ConversationDraft {
 
     pub(super) fn add_summary(&mut self, summary: &str) {
         self.count(DropReason::CompactSummary);
-        self.made.summaries.push(summary.to_owned());
         if let Some(last) = self.last_compaction()
             && last.summary.is_none()
         {
@@ -479,9 +472,6 @@ impl ConversationDraft {
             .iter()
             .position(|message| message.role != Role::System);
         let first = first.unwrap_or(usize::MAX);
-        let places = conversation.compactions.iter().map(|entry| place(*entry));
-        let mut compactions: Vec<usize> = places.filter(|at| *at > first).collect();
-        compactions.dedup();
         let forgotten = conversation.forgotten.iter();
         let forgotten = forgotten
             .map(|(entry, by)| (place(*entry), place(*by)))
@@ -507,7 +497,6 @@ impl ConversationDraft {
             conversation.repairs.insert(RepairKind::Copied, copied);
         }
         Conversation {
-            compactions,
             forgotten,
             recorded,
             ..conversation
@@ -594,7 +583,7 @@ mod tests {
         draft.add_result("1", "one");
         let done = draft.finish();
         assert_eq!(shape(&done), ["assistant:a", "1=one", "2=two", "user:hm"]);
-        assert_eq!(done.compactions, [4]);
+        assert_eq!(done.compactions(), [4]);
         assert_eq!(done.repairs, BTreeMap::new());
     }
 

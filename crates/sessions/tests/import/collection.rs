@@ -63,7 +63,7 @@ fn every_log_of_the_collection_is_imported() {
             all.len(),
             sum(|c| c.messages.len()),
             sum(|c| c.messages.len()) - results,
-            sum(|c| c.compactions.len()),
+            sum(|c| c.compactions().len()),
             all[0].model,
             imported.losses,
         );

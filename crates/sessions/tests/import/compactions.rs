@@ -192,15 +192,15 @@ fn rows_that_two_compactions_of_hermes_inserted_again_are_read_once() {
         );
         assert_eq!(
             (
-                conversation.compactions.as_slice(),
+                conversation.compactions().as_slice(),
                 conversation.recorded.len()
             ),
             ([4, 6].as_slice(), 2)
         );
         let summaries: Vec<bool> = conversation
-            .summaries
+            .recorded
             .iter()
-            .map(|text| text.contains("END OF"))
+            .map(|one| one.summary.iter().any(|text| text.contains("END OF")))
             .collect();
         assert_eq!(summaries, [false, false]);
         assert_eq!(kept(&conversation, 0), ["start", "second", "two"]);

@@ -308,7 +308,7 @@ proptest! {
         let Ok(imported) = read_bytes(file, bytes, format) else { return Ok(()) };
         for conversation in imported.conversations {
             prop_assert!(!conversation.messages.is_empty());
-            let fixture = serde_json::json!({"name": "f", "messages": conversation.messages, "points": conversation.compactions});
+            let fixture = serde_json::json!({"name": "f", "messages": conversation.messages, "points": conversation.compactions()});
             if conversation.messages.iter().any(|message| message.role != Role::System)
                 && let Err(faults) = compeval_sessions::transcript::ParsedFixture::read(&fixture.to_string())
             {

@@ -43,12 +43,17 @@ fn shown(imported: &ImportedLog) -> String {
         let _ = writeln!(
             text,
             "== {} ({model}), compacted at {:?}",
-            conversation.name_hint, conversation.compactions
+            conversation.name_hint,
+            conversation.compactions()
         );
         for message in &conversation.messages {
             let _ = writeln!(text, "{}", line(message));
         }
-        for summary in &conversation.summaries {
+        for summary in conversation
+            .recorded
+            .iter()
+            .filter_map(|one| one.summary.as_ref())
+        {
             let _ = writeln!(text, "summary: {summary:?}");
         }
         for (kind, count) in &conversation.repairs {

@@ -29,7 +29,7 @@ pub(crate) struct EventView {
 impl EventView {
     /// Reads one event of any age.
     pub(crate) fn read_event(&mut self, event: &Value, draft: &mut ConversationDraft) {
-        let (from, compactions) = (draft.len(), draft.compactions());
+        let from = draft.len();
         add_event(event, draft);
         if let Some(id) = event
             .get("id")
@@ -41,7 +41,7 @@ impl EventView {
             }
             self.entries.entry(id).or_default().push(from);
         }
-        if draft.compactions() == compactions {
+        if !first_at(event, &["/kind", "/action"]).eq_ignore_ascii_case("condensation") {
             return;
         }
         for entry in self.take_forgotten(event.get("args").unwrap_or(event)) {
