@@ -16,9 +16,14 @@ pub(super) struct FileAccess {
     order: usize,
     pub(super) turn: usize,
     pub(super) file: FileLines,
-    /// Tokens of the result, for a read.
-    pub(super) tokens: u64,
-    is_change: bool,
+    /// Tokens of the result, for a read; `None` for a change.
+    pub(super) tokens: Option<u64>,
+}
+
+impl FileAccess {
+    pub(super) fn is_read(&self) -> bool {
+        self.tokens.is_some()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -38,14 +43,10 @@ pub(super) struct SessionActions {
     pub(super) turns: Vec<usize>,
     /// How many calls each turn makes, and how many of these are understood.
     pub(super) calls: Vec<(usize, usize)>,
-    /// Reads of files, in the order of their turns.
-    pub(super) reads: Vec<FileAccess>,
     /// In the order of their turns.
     pub(super) failures: Vec<FailedCommand>,
-    /// Turns that change a file, rising.
-    pub(super) edits: Vec<usize>,
-    /// Reads and changes, in order.
-    accesses: Vec<FileAccess>,
+    /// Reads and changes of files, in order.
+    pub(super) accesses: Vec<FileAccess>,
     /// Calls that may have changed any file: their places, rising.
     any_change: Vec<usize>,
     /// Searches and commands, with the first turn of each.
@@ -115,23 +116,16 @@ impl SessionActions {
     }
 
     fn change(&mut self, turn: usize, paths: Vec<String>) {
-        if !paths.is_empty() && self.edits.last() != Some(&turn) {
-            self.edits.push(turn);
-        }
         for path in paths {
             let lines = Lines::ALL;
-            self.access(turn, FileLines { path, lines }, true);
+            self.access(turn, FileLines { path, lines }, None);
         }
     }
 
     fn look(&mut self, turn: usize, target: Target, result: &str) {
         match target {
             Target::File(file) if !is_failed_read(result) => {
-                let read = self.access(turn, file, false);
-                self.reads.push(FileAccess {
-                    tokens: tokens_of(result),
-                    ..read
-                });
+                self.access(turn, file, Some(tokens_of(result)));
             }
             Target::File(_) => {}
             other => {
@@ -140,16 +134,13 @@ impl SessionActions {
         }
     }
 
-    fn access(&mut self, turn: usize, file: FileLines, is_change: bool) -> FileAccess {
-        let access = FileAccess {
+    fn access(&mut self, turn: usize, file: FileLines, tokens: Option<u64>) {
+        self.accesses.push(FileAccess {
             order: self.order,
             turn,
             file,
-            tokens: 0,
-            is_change,
-        };
-        self.accesses.push(access.clone());
-        access
+            tokens,
+        });
     }
 
     /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
@@ -166,28 +157,31 @@ impl SessionActions {
         let until = self.accesses.partition_point(|one| one.order < read.order);
         let mut earlier = self.accesses.get(from..until).into_iter().flatten().rev();
         let decisive = earlier.find(|access| {
-            (access.is_change || access.turn < point) && access.file.overlaps(&read.file)
+            (!access.is_read() || access.turn < point) && access.file.overlaps(&read.file)
         });
-        decisive.is_some_and(|access| !access.is_change)
+        decisive.is_some_and(|access| access.is_read())
+    }
+
+    /// The reads before turn `point`.
+    fn reads_before(&self, point: usize) -> impl Iterator<Item = &FileAccess> {
+        let earlier = self.accesses.iter();
+        earlier
+            .take_while(move |access| access.turn < point)
+            .filter(|access| access.is_read())
     }
 
     /// Whether a read is of a file that was read before turn `point`, in whichever lines.
     pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
-        let earlier = self.accesses.iter().filter(|one| !one.is_change);
-        earlier
-            .take_while(|access| access.turn < point)
+        self.reads_before(point)
             .any(|access| name_of(&access.file.path) == name_of(&read.file.path))
     }
 
     /// Whether what a call looks at was looked at before turn `point`, even if it has changed since.
     pub(super) fn was_looked_at(&self, call: &ToolCall, point: usize) -> bool {
         targets(call).iter().any(|target| match target {
-            Target::File(file) => {
-                let earlier = self.accesses.iter().filter(|one| !one.is_change);
-                earlier
-                    .take_while(|access| access.turn < point)
-                    .any(|access| access.file.overlaps(file))
-            }
+            Target::File(file) => self
+                .reads_before(point)
+                .any(|access| access.file.overlaps(file)),
             other => self.looks.get(other).is_some_and(|turn| *turn < point),
         })
     }
@@ -296,11 +290,11 @@ mod tests {
         let earlier: Vec<&FileAccess> = earlier.collect();
         earlier
             .iter()
-            .filter(|one| !one.is_change && one.turn < point)
+            .filter(|one| one.is_read() && one.turn < point)
             .any(|old| {
                 let is_changed = earlier
                     .iter()
-                    .any(|one| one.is_change && one.order > old.order);
+                    .any(|one| !one.is_read() && one.order > old.order);
                 !is_changed
                     && !actions
                         .any_change
@@ -318,9 +312,11 @@ mod tests {
             let mut messages = Vec::new();
             calls.iter().for_each(|(kind, file, first)| add(*kind, *file, *first, &mut messages));
             let actions = SessionActions::from_messages(&messages);
-            for read in &actions.reads {
+            let reads: Vec<&FileAccess> =
+                actions.accesses.iter().filter(|one| one.is_read()).collect();
+            for read in &reads {
                 prop_assert_eq!(actions.is_re_read(read, point), is_searched(&actions, read, point));
-                let is_known = actions.reads.iter().any(|one| one.turn < point);
+                let is_known = reads.iter().any(|one| one.turn < point);
                 prop_assert_eq!(actions.is_known_file(read, point), is_known, "the files have one name");
             }
         }

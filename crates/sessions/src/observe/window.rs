@@ -124,9 +124,10 @@ pub(super) struct WindowFindings {
 /// What happened in a window.
 pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindings {
     let from = window.from;
-    let reads = window.part_of(&actions.reads, |read| read.turn);
+    let accesses = window.part_of(&actions.accesses, |access| access.turn);
+    let reads = accesses.iter().filter(|access| access.is_read());
     let repeated_reads: Vec<_> = reads
-        .iter()
+        .clone()
         .filter(|read| actions.is_re_read(read, from))
         .collect();
     let re_read: Vec<ReRead> = repeated_reads
@@ -155,20 +156,20 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
         .iter()
         .fold((0, 0), |(made, known), (m, k)| (made + m, known + k));
     let is_known = made == 0 || known > 0;
-    let edit = window.part_of(&actions.edits, |turn| *turn).first();
+    let edit = accesses.iter().find(|access| !access.is_read());
     let figures = WindowFigures {
         turns: window.turns(),
-        reads: is_known.then_some(reads.len()),
+        reads: is_known.then(|| reads.clone().count()),
         reads_of_known_files: is_known.then(|| {
             reads
-                .iter()
                 .filter(|read| actions.is_known_file(read, from))
                 .count()
         }),
         re_reads: is_known.then_some(re_read.len()),
-        re_read_tokens: is_known.then(|| repeated_reads.iter().map(|read| read.tokens).sum()),
+        re_read_tokens: is_known
+            .then(|| repeated_reads.iter().filter_map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
-        turns_to_edit: edit.map(|turn| window.number_of(*turn)),
+        turns_to_edit: edit.map(|edit| window.number_of(edit.turn)),
     };
     WindowFindings {
         figures,
