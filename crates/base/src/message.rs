@@ -62,6 +62,13 @@ impl Message {
         }
     }
 
+    /// The content, and the arguments of the calls.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let calls = self.tool_calls.iter();
+        let arguments = calls.map(|call| call.function.arguments.as_str());
+        std::iter::once(self.content.as_str()).chain(arguments)
+    }
+
     /// The text of the message that counts as tokens: content, then the name and arguments of its calls.
     pub fn countable_text(&self) -> String {
         let mut text = self.content.clone();
@@ -109,7 +116,7 @@ impl ToolCall {
 /// A result without its call, or a call without its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unpaired<'a> {
-    /// The result; of a call, the last message that could have been its result.
+    /// The message with the result or the call.
     pub at: usize,
     /// The id of the call.
     pub id: &'a str,
@@ -120,8 +127,8 @@ pub struct Unpaired<'a> {
 /// What breaks a history: results must follow their calls, and nothing may stand between them.
 pub fn unpaired(messages: &[Message]) -> Vec<Unpaired<'_>> {
     let (mut found, mut open) = (Vec::new(), Vec::new());
-    let call = |at: usize, id| Unpaired {
-        at: at.saturating_sub(1),
+    let unanswered = |(at, id)| Unpaired {
+        at,
         id,
         is_call: true,
     };
@@ -129,16 +136,17 @@ pub fn unpaired(messages: &[Message]) -> Vec<Unpaired<'_>> {
         if message.role == Role::Tool {
             let id = message.tool_call_id.as_deref().unwrap_or_default();
             let is_call = false;
-            match open.iter().position(|call| *call == id) {
+            match open.iter().position(|(_, call)| *call == id) {
                 Some(call) => drop(open.remove(call)),
                 None => found.push(Unpaired { at, id, is_call }),
             }
             continue;
         }
-        found.extend(open.drain(..).map(|id| call(at, id)));
-        open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
+        found.extend(open.drain(..).map(unanswered));
+        let calls = message.tool_calls.iter();
+        open.extend(calls.map(|call| (at, call.id.as_str())));
     }
-    found.extend(open.into_iter().map(|id| call(messages.len(), id)));
+    found.extend(open.into_iter().map(unanswered));
     found
 }
 

@@ -117,13 +117,7 @@ impl<'a> Histories<'a> {
 
     /// Everything that was there to be read before, with arguments of calls.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &'a str> {
-        self.before.iter().flat_map(|message| {
-            let arguments = message
-                .tool_calls
-                .iter()
-                .map(|call| call.function.arguments.as_str());
-            std::iter::once(message.content.as_str()).chain(arguments)
-        })
+        self.before.iter().flat_map(Message::texts)
     }
 }
 
@@ -220,7 +214,9 @@ pub(crate) fn broken_messages(histories: &Histories<'_>) -> Option<Vec<Finding>>
     // What was open before the compaction may be: a call whose result is still to come.
     let is_awaited = |one: &Unpaired<'_>| {
         let is_result = |old: &Message| old.tool_call_id.as_deref() == Some(one.id);
-        one.is_call && one.at + 1 == after.len() && !before.iter().any(is_result)
+        let mut following = after.iter().skip(one.at + 1);
+        let is_last = following.all(|message| message.role == Role::Tool);
+        one.is_call && is_last && !before.iter().any(is_result)
     };
     let mut found = Vec::new();
     for one in unpaired(after).iter().filter(|one| !is_awaited(one)) {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use base::fault::{Fault, place_of};
-use base::message::{Message, Role};
+use base::message::{Message, Role, Unpaired, unpaired};
 use base::units::Tokens;
 
 /// The words in a tool output that mark a cut.
@@ -195,55 +195,36 @@ fn json_fault(text: &str, offset: usize, error: &serde_json::Error) -> Fault {
 }
 
 fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
-    let mut faults = Vec::new();
+    let fault = |at: usize, message: String, help: &str| {
+        Fault::at(places.get(at).cloned().unwrap_or(0..0), message, help)
+    };
+    let unpaired = unpaired(messages).into_iter();
+    let mut faults: Vec<Fault> = unpaired
+        .map(|Unpaired { at, id, is_call }| match is_call {
+            true => fault(
+                at,
+                format!("tool call `{id}` in message {at} has no result before the next message"),
+                "add the result right after the call, or remove the call",
+            ),
+            false => fault(
+                at,
+                format!("message {at} is a tool result for `{id}`, but no open call before it has that id"),
+                "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
+            ),
+        })
+        .collect();
     let mut seen: HashSet<&str> = HashSet::new();
-    let mut open: Vec<(&str, usize)> = Vec::new();
-    for (index, message) in messages.iter().enumerate() {
-        if message.role == Role::Tool {
-            let id = message.tool_call_id.as_deref().unwrap_or("");
-            match open.iter().position(|(call, _)| *call == id) {
-                Some(at) => drop(open.remove(at)),
-                None => faults.push(Fault::at(
-                    place_at(places, index),
-                    format!("message {index} is a tool result for `{id}`, but no open call before it has that id"),
-                    "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
-                )),
-            }
-            continue;
-        }
-        faults.extend(unanswered(&mut open, places));
-        for call in &message.tool_calls {
-            if !seen.insert(&call.id) {
-                faults.push(Fault::at(
-                    place_at(places, index),
-                    format!("tool call id `{}` is used twice", call.id),
-                    "ids are unique within a fixture",
-                ));
-            }
-            open.push((&call.id, index));
+    for (at, message) in messages.iter().enumerate() {
+        for call in message
+            .tool_calls
+            .iter()
+            .filter(|call| !seen.insert(&call.id))
+        {
+            let message = format!("tool call id `{}` is used twice", call.id);
+            faults.push(fault(at, message, "ids are unique within a fixture"));
         }
     }
-    faults.extend(unanswered(&mut open, places));
     faults
-}
-
-fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fault> {
-    open.drain(..)
-        .map(|(id, index)| {
-            let message = format!(
-                "tool call `{id}` in message {index} has no result before the next message"
-            );
-            Fault::at(
-                place_at(places, index),
-                message,
-                "add the result right after the call, or remove the call",
-            )
-        })
-        .collect()
-}
-
-fn place_at(places: &[Range<usize>], index: usize) -> Range<usize> {
-    places.get(index).cloned().unwrap_or(0..0)
 }
 
 fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {

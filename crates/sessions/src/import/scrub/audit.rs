@@ -98,10 +98,7 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
         look(&Value::from(fixture.tools.clone()).to_string(), None);
     }
     for (index, message) in fixture.messages.iter().enumerate() {
-        look(&message.content, Some(index));
-        for call in &message.tool_calls {
-            look(&call.function.arguments, Some(index));
-        }
+        message.texts().for_each(|text| look(text, Some(index)));
     }
     suspicions
 }

@@ -13,7 +13,7 @@ mod secrets;
 mod separators;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -21,6 +21,7 @@ use aho_corasick::AhoCorasick;
 
 use super::conversation::ORPHAN_HEAD;
 use crate::transcript::{Fixture, Message, Role};
+use base::message::unpaired;
 use base::text::{each_string, strings_in};
 use edit::cut;
 use personal::HandleMatcher;
@@ -171,15 +172,8 @@ pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
 /// replaced in the texts too.
 pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     let mut scrubber = Scrubber::default();
-    let of_calls = session
-        .iter()
-        .flat_map(|message| &message.tool_calls)
-        .map(|call| &call.function.arguments);
-    session
-        .iter()
-        .map(|message| &message.content)
-        .chain(of_calls)
-        .for_each(|text| scrubber.learn_text(text));
+    let of_session = session.iter().flat_map(Message::texts);
+    of_session.for_each(|text| scrubber.learn_text(text));
     texts.iter().for_each(|text| scrubber.learn_text(text));
     scrubber.end_learning();
     let mut report = ScrubReport::default();
@@ -382,15 +376,7 @@ fn is_alone(text: &str, place: &Range<usize>) -> bool {
 fn texts(fixture: &Fixture) -> Vec<&str> {
     let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
     texts.extend(fixture.recorded.iter().map(|one| one.summary.as_str()));
-    for message in &fixture.messages {
-        texts.push(&message.content);
-        texts.extend(
-            message
-                .tool_calls
-                .iter()
-                .map(|call| call.function.arguments.as_str()),
-        );
-    }
+    texts.extend(fixture.messages.iter().flat_map(Message::texts));
     let calls = fixture
         .messages
         .iter()
@@ -456,33 +442,19 @@ fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
 
 /// Step 9: drops empty assistant messages, and results without their call.
 fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
-    let (mut empty, mut orphans) = (0, 0);
-    let mut open: VecDeque<String> = VecDeque::new();
-    retain(fixture, |_, message| {
-        if message.role == Role::Tool {
-            let Some(at) = open
-                .iter()
-                .position(|id| message.tool_call_id.as_ref() == Some(id))
-            else {
-                orphans += 1;
-                return false;
-            };
-            open.remove(at);
-            return true;
-        }
-        open = message
-            .tool_calls
-            .iter()
-            .map(|call| call.id.clone())
-            .collect();
+    let unpaired = unpaired(&fixture.messages).into_iter();
+    let orphans = unpaired.filter(|one| !one.is_call).map(|one| one.at);
+    let orphans: BTreeSet<usize> = orphans.collect();
+    let mut empty = 0;
+    retain(fixture, |index, message| {
         let silent = message.role == Role::Assistant
             && message.content.trim().is_empty()
             && message.tool_calls.is_empty();
         empty += usize::from(silent);
-        !silent
+        !silent && !orphans.contains(&index)
     });
     report.add(Replacement::EmptyMessage, empty);
-    report.add(Replacement::OrphanResult, orphans);
+    report.add(Replacement::OrphanResult, orphans.len());
 }
 
 /// Keeps the messages that `keep` selects and moves the points along.
@@ -562,13 +534,9 @@ fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<Stri
     }
     let looked_for: Vec<String> = names.values().map(|name| (*name).clone()).collect();
     let matchers: Vec<HandleMatcher> = looked_for.chunks(AT_ONCE).map(HandleMatcher::new).collect();
-    let of_calls = messages
-        .iter()
-        .flat_map(|message| &message.tool_calls)
-        .map(|call| &call.function.arguments);
-    let texts = messages.iter().map(|message| &message.content);
     let mut counts = BTreeMap::new();
-    for plain in texts.chain(of_calls).map(|text| edit::unescaped(text)) {
+    let texts = messages.iter().flat_map(Message::texts);
+    for plain in texts.map(edit::unescaped) {
         let places = matchers
             .iter()
             .flat_map(|matcher| matcher.places_in(&plain));
