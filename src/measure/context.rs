@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::overclaim::KnownValues;
 use crate::probe::Probe;
 use base::lazy_patterns;
-use base::text::pattern;
+use base::text::{around, pattern};
 use base::words::words;
 use lexical::claims::{asks_for_rejection, is_denied, stated_last};
 use lexical::facts::{Fact, FactFinder, Topic, TranscriptPaths};
@@ -191,8 +191,7 @@ impl ContextProbe {
     /// Whether an entry offers another value of its kind in the same breath: "on 9090 or 7070".
     fn has_two(&self, entry: &ContextEntry, finder: &FactFinder) -> bool {
         finder.ranges(&entry.folded).into_iter().any(|range| {
-            let before = entry.folded.get(..range.start).unwrap_or("");
-            let after = entry.folded.get(range.end..).unwrap_or("");
+            let (before, after) = around(&entry.folded, &range);
             let others = [OTHER_BEFORE.captures(before), OTHER_AFTER.captures(after)];
             let mut others = others.into_iter().flatten();
             others.any(|found| {

@@ -1,5 +1,6 @@
 //! The words and sentences that questions by rule are made of: exact names, clauses, gaps, short paths.
 
+use base::text::beside;
 use lexical::notes::rules::announces;
 
 /// A sentence with more characters makes no question; one with fewer words says too little.
@@ -122,11 +123,7 @@ fn with_gaps(text: &str, term: &str) -> String {
     let mut gapped = String::with_capacity(text.len());
     let mut last = 0;
     for (at, found) in text.match_indices(term) {
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let after = text
-            .get(at + found.len()..)
-            .and_then(|after| after.chars().next());
-        if [before, after]
+        if beside(text, &(at..at + found.len()))
             .into_iter()
             .flatten()
             .any(|c| c.is_ascii_alphanumeric() || c == '_')

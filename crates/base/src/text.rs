@@ -1,6 +1,7 @@
 //! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters, words of a shell.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use regex::Regex;
 use serde_json::Value;
@@ -70,6 +71,18 @@ pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or("");
     let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
     (before.matches('\n').count() + 1, column)
+}
+
+/// What is before a range of a text, and what is after it.
+pub fn around<'t>(text: &'t str, place: &Range<usize>) -> (&'t str, &'t str) {
+    let (before, after) = (text.get(..place.start), text.get(place.end..));
+    (before.unwrap_or(""), after.unwrap_or(""))
+}
+
+/// The characters directly before and after a range of a text.
+pub fn beside(text: &str, place: &Range<usize>) -> [Option<char>; 2] {
+    let (before, after) = around(text, place);
+    [before.chars().next_back(), after.chars().next()]
 }
 
 /// All strings of a JSON value, without keys.

@@ -15,7 +15,7 @@ use sessions::transcript::{Message, fold, render};
 use crate::entries::{ContextEntries, ContextEntry};
 use crate::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use base::lazy_patterns;
-use base::text::pattern;
+use base::text::{around, pattern};
 use base::units::Tokens;
 use base::words::{paths, sentences, words};
 
@@ -81,8 +81,7 @@ impl KnownReferences {
                 {
                     continue;
                 }
-                let before = entry.text.get(..range.start).unwrap_or("");
-                let after = entry.text.get(range.end..).unwrap_or("");
+                let (before, after) = around(&entry.text, &range);
                 if before.ends_with(CUT) || after.starts_with(CUT) {
                     continue; // a part of a reference: the summary cut the text that it quotes
                 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use base::text::pattern;
+use base::text::{around, pattern};
 use sessions::transcript::fold;
 
 /// Whether the right answer to `question` names something that was rejected, is absent or no longer holds. Then words of
@@ -117,10 +117,7 @@ fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
 
 /// Whether the clause around `place`, the range of a fact in a folded text, denies it, or reports it as rejected.
 pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
-    let (before, after) = (
-        folded.get(..place.start).unwrap_or(""),
-        folded.get(place.end..).unwrap_or(""),
-    );
+    let (before, after) = around(folded, place);
     // Only the clause around the fact is about it.
     let start = before
         .char_indices()

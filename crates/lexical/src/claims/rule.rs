@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{Fact, FactFinder};
 use base::lazy_patterns;
 use base::locale::Locale;
-use base::text::pattern;
+use base::text::{around, pattern};
 use base::words::is_unspaced;
 use sessions::transcript::{MappedFold, Message, Role, fold};
 
@@ -147,8 +147,7 @@ const WRAPPED_LINE: usize = 60;
 /// The sentence of `text` around a place in it: up to a full stop, question or exclamation mark that white space follows,
 /// the end of a string in JSON, or a line break, unless the line is long and the next one goes on in lower case.
 fn sentence_around(text: &str, place: Range<usize>) -> &str {
-    let before = text.get(..place.start).unwrap_or("");
-    let after = text.get(place.end..).unwrap_or("");
+    let (before, after) = around(text, &place);
     let start = before
         .char_indices()
         .rev()

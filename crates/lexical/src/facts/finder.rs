@@ -16,6 +16,7 @@ use super::Fact;
 use super::names::{
     TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_version, normal_path,
 };
+use base::text::around;
 use base::words::{is_path_char, is_unspaced, is_word};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, numeral, value_of_numeral};
 
@@ -273,8 +274,7 @@ impl TextNeedle {
     }
 
     fn ends_are_free(&self, folded: &str, range: &Range<usize>) -> bool {
-        let before = folded.get(..range.start).unwrap_or("");
-        let after = folded.get(range.end..).unwrap_or("");
+        let (before, after) = around(folded, range);
         !(self.goes_on_before(before) && !is_escape(before) || self.goes_on_after(after))
             && self.has_edge(before, after)
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::Fact;
 use super::finder::FactFinder;
+use base::text::around;
 use base::words::{WordList, is_unspaced, words};
 use sessions::transcript::fold;
 
@@ -82,10 +83,7 @@ impl Topic {
     }
 
     fn is_near(&self, folded: &str, place: &Range<usize>) -> bool {
-        let (before, after) = (
-            folded.get(..place.start).unwrap_or(""),
-            folded.get(place.end..).unwrap_or(""),
-        );
+        let (before, after) = around(folded, place);
         let before = before.get(start_of_last_sentence(before)..).unwrap_or("");
         let after = after.get(..end_of_first_sentence(after)).unwrap_or("");
         let back = starts_of_words(before)
@@ -149,15 +147,10 @@ pub fn is_alike(left: &str, right: &str) -> bool {
 }
 
 /// The pieces of two characters of scripts without blanks.
-pub fn pieces(folded: &str) -> impl Iterator<Item = String> {
-    let characters: Vec<char> = folded.chars().collect();
-    let pairs = characters
-        .windows(2)
-        .filter(|pair| pair.iter().all(|c| is_unspaced(*c)));
-    pairs
-        .map(|pair| pair.iter().collect())
-        .collect::<Vec<String>>()
-        .into_iter()
+pub fn pieces(text: &str) -> impl Iterator<Item = String> {
+    let pairs = text.chars().zip(text.chars().skip(1));
+    let pairs = pairs.filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
+    pairs.map(|(a, b)| String::from_iter([a, b]))
 }
 
 fn starts_of_words(text: &str) -> impl DoubleEndedIterator<Item = usize> {

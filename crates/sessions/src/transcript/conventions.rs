@@ -15,7 +15,7 @@ use std::ops::Range;
 use regex::Captures;
 
 use base::lazy_patterns;
-use base::text::pattern;
+use base::text::{around, pattern};
 use base::words::is_word;
 
 const MONTHS: [&str; 12] = [
@@ -127,8 +127,8 @@ pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
 
 /// The range, if no name, path or number continues at its ends.
 fn alone(text: &str, range: Range<usize>) -> Option<Range<usize>> {
-    let before = text.get(..range.start)?.chars().next_back();
-    let mut ahead = text.get(range.end..)?.chars();
+    let (before, after) = around(text, &range);
+    let (before, mut ahead) = (before.chars().next_back(), after.chars());
     let (after, beyond) = (ahead.next(), ahead.next());
     let joins_before =
         before.is_some_and(|c| is_word(c) || matches!(c, '-' | '/' | '.' | '\\' | '@' | '#'));

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use base::text::{around, beside};
 use base::words::{is_han, is_kana, is_word};
 
 use super::conventions::{TextReplacement, numeral, value_of_numeral};
@@ -95,8 +96,7 @@ pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
 }
 
 fn is_blank_of_style(text: &str, at: usize) -> bool {
-    let before = text.get(..at).and_then(|text| text.chars().next_back());
-    let after = text.get(at + 1..).and_then(|text| text.chars().next());
+    let [before, after] = beside(text, &(at..at + 1));
     before.zip(after).is_some_and(|(before, after)| {
         is_ideograph(before) && may_be_beside_blank(after)
             || is_ideograph(after) && may_be_beside_blank(before)
@@ -119,10 +119,7 @@ fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
 
 /// Whether the name before the `()` at `at` is spelled like a name in code.
 fn is_call(text: &str, at: usize) -> bool {
-    let (before, after) = (
-        text.get(..at).unwrap_or(""),
-        text.get(at + 2..).unwrap_or(""),
-    );
+    let (before, after) = around(text, &(at..at + 2));
     let name = before
         .rsplit(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':')))
         .next()
@@ -363,8 +360,7 @@ fn groups(text: &str, separator: &str) -> usize {
 /// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets. It does
 /// not look at what is before the number, as [`continues_number`] does.
 fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
-    let before = text.get(..start).unwrap_or("");
-    let rest = text.get(end..).unwrap_or("");
+    let (before, rest) = around(text, &(start..end));
     let after = rest
         .get(groups(rest, separator) * (separator.len() + 3)..)
         .unwrap_or("");
@@ -403,10 +399,7 @@ fn is_in_brackets(before: &str, after: &str) -> bool {
             '(' | '[' | '{' if depth > 0 => depth -= 1,
             '[' | '{' => return true,
             '(' => {
-                let (outside, inside) = (
-                    before.get(..at).unwrap_or(""),
-                    before.get(at + 1..).unwrap_or(""),
-                );
+                let (outside, inside) = around(before, &(at..at + 1));
                 let is_call = outside.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
                 let rest = after.split(')').next().unwrap_or("");
                 return is_call || !inside.chars().chain(rest.chars()).any(char::is_alphabetic);

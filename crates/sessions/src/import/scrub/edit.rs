@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::transcript::CUT_MARK;
-use base::text::grouped;
+use base::text::{around, grouped};
 
 /// The text with its escapes blanked out, byte for byte as long: `\n`, `\t`, `\u4f60` and the like become line breaks,
 /// the backslashes of an escaped quote become blanks after it, and so do the colour codes of terminals. In JSON inside
@@ -233,18 +233,9 @@ fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
 }
 
 fn widened(text: &str, range: Range<usize>) -> Range<usize> {
-    let before = text
-        .get(..range.start)
-        .unwrap_or("")
-        .char_indices()
-        .rev()
-        .take(AROUND)
-        .last();
-    let after = text
-        .get(range.end..)
-        .unwrap_or("")
-        .char_indices()
-        .nth(AROUND);
+    let (before, after) = around(text, &range);
+    let before = before.char_indices().rev().take(AROUND).last();
+    let after = after.char_indices().nth(AROUND);
     before.map_or(range.start, |(at, _)| at)..after.map_or(text.len(), |(at, _)| range.end + at)
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{last_bytes, replaced, unescaped};
-use base::text::pattern;
+use base::text::{around, beside, pattern};
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
@@ -242,10 +242,7 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
 /// The places of personal addresses in `text` without its escapes.
 pub(super) fn find_addresses(text: &str) -> Vec<Range<usize>> {
     let personal = EMAIL.find_iter(text).filter(|found| {
-        let (before, after) = (
-            text.get(..found.start()).unwrap_or(""),
-            text.get(found.end()..).unwrap_or(""),
-        );
+        let (before, after) = around(text, &found.range());
         is_person_address(before, found.as_str(), after)
     });
     personal.map(|found| found.range()).collect()
@@ -347,14 +344,8 @@ impl HandleMatcher {
 }
 
 fn is_whole_word(text: &str, place: &Range<usize>) -> bool {
-    let before = text
-        .get(..place.start)
-        .and_then(|text| text.chars().next_back());
-    let after = text.get(place.end..).and_then(|text| text.chars().next());
-    ![before, after]
-        .iter()
-        .flatten()
-        .any(char::is_ascii_alphabetic)
+    let beside = beside(text, place);
+    !beside.iter().flatten().any(char::is_ascii_alphabetic)
 }
 
 /// What all variants of a handle have in common: `janedoe`.
