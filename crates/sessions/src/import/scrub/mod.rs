@@ -22,7 +22,7 @@ use aho_corasick::AhoCorasick;
 use super::conversation::ORPHAN_HEAD;
 use crate::transcript::{Fixture, Message, Role};
 use base::message::unpaired;
-use base::text::{each_string, strings_in};
+use base::text::{beside, each_string};
 use edit::cut;
 use personal::HandleMatcher;
 use secrets::secrets;
@@ -190,26 +190,22 @@ pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
 }
 
 /// A hash that tells whether a round changed anything, without a second fixture in memory.
-fn fingerprint(fixture: &Fixture) -> u64 {
+fn fingerprint(fixture: &mut Fixture) -> u64 {
     let mut hasher = DefaultHasher::new();
     fixture.messages.len().hash(&mut hasher);
-    texts(fixture)
-        .into_iter()
-        .for_each(|text| text.hash(&mut hasher));
+    each_text(fixture, &mut |text| text.hash(&mut hasher));
     hasher.finish()
 }
 
 impl Scrubber {
     /// Finds all secrets of the fixture first, so that each is replaced everywhere.
-    fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
+    fn learn(fixture: &mut Fixture, settings: &ScrubSettings) -> Scrubber {
         let mut scrubber = Scrubber {
             handles: HandleMatcher::new(&settings.handles),
             ..Scrubber::default()
         };
         scrubber.numbers = used_numbers(fixture);
-        for text in texts(fixture) {
-            scrubber.learn_text(text);
-        }
+        each_text(fixture, &mut |text| scrubber.learn_text(text));
         scrubber.end_learning();
         scrubber
     }
@@ -246,39 +242,18 @@ impl Scrubber {
     }
 
     fn pass(&mut self, fixture: &mut Fixture, settings: &ScrubSettings, report: &mut ScrubReport) {
-        let mut names: HashMap<String, String> = HashMap::new();
+        each_text(fixture, &mut |text| *text = self.scrub_text(text, report));
+        let (mut reasoning, mut mentions) = (0, 0);
         for message in &mut fixture.messages {
-            message.content = self.scrub_text(&message.content, report);
-            for call in &mut message.tool_calls {
-                let name = std::mem::take(&mut call.function.name);
-                let scrubbed = names
-                    .entry(name)
-                    .or_insert_with_key(|name| self.scrub_text(name, report));
-                call.function.name = scrubbed.clone();
-                call.function.arguments = self.scrub_text(&call.function.arguments, report);
-            }
             if message.role == Role::Assistant {
-                let mut count = 0;
                 message.content =
-                    personal::without_reasoning(&message.content, &mut count).into_owned();
-                report.add(Replacement::Reasoning, count);
+                    personal::without_reasoning(&message.content, &mut reasoning).into_owned();
             }
-            let mut count = 0;
-            message.content = personal::replace_mentions(&message.content, &mut count).into_owned();
-            report.add(Replacement::Mention, count);
+            message.content =
+                personal::replace_mentions(&message.content, &mut mentions).into_owned();
         }
-        for one in &mut fixture.recorded {
-            one.summary = self.scrub_text(&one.summary, report);
-        }
-        fixture.description = self.scrub_text(&fixture.description, report);
-        // The model of a local server is often a path.
-        fixture.model = self.scrub_text(&fixture.model, report);
-        each_string(&mut fixture.notes, &mut |text| {
-            *text = self.scrub_text(text, report)
-        });
-        for tool in &mut fixture.tools {
-            each_string(tool, &mut |text| *text = self.scrub_text(text, report));
-        }
+        report.add(Replacement::Reasoning, reasoning);
+        report.add(Replacement::Mention, mentions);
         replace_system_prompts(fixture, report);
         drop_messages(fixture, report);
         cut_outputs(fixture, &settings.facts, report);
@@ -361,42 +336,42 @@ impl Scrubber {
 
 /// Whether a secret at `place` is there by itself. A short one inside a longer word is part of that word.
 fn is_alone(text: &str, place: &Range<usize>) -> bool {
-    let before = text
-        .get(..place.start)
-        .and_then(|text| text.chars().next_back());
-    let after = text.get(place.end..).and_then(|text| text.chars().next());
-    place.len() >= 16
-        || ![before, after]
-            .iter()
-            .flatten()
-            .any(char::is_ascii_alphanumeric)
+    let beside = beside(text, place);
+    place.len() >= 16 || !beside.iter().flatten().any(char::is_ascii_alphanumeric)
 }
 
-/// All texts of a fixture in which a secret can occur.
-fn texts(fixture: &Fixture) -> Vec<&str> {
-    let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
-    texts.extend(fixture.recorded.iter().map(|one| one.summary.as_str()));
-    texts.extend(fixture.messages.iter().flat_map(Message::texts));
-    let calls = fixture
-        .messages
-        .iter()
-        .flat_map(|message| &message.tool_calls);
-    texts.extend(
-        calls
-            .map(|call| call.function.name.as_str())
-            .collect::<BTreeSet<&str>>(),
-    );
-    let values = fixture.tools.iter().chain([&fixture.notes]);
-    texts.extend(values.flat_map(strings_in));
-    texts
+/// Hands every text of a fixture in which a secret can occur to `edit`, the name of a tool once.
+fn each_text(fixture: &mut Fixture, edit: &mut dyn FnMut(&mut String)) {
+    edit(&mut fixture.description);
+    // The model of a local server is often a path.
+    edit(&mut fixture.model);
+    let recorded = fixture.recorded.iter_mut();
+    recorded.for_each(|one| edit(&mut one.summary));
+    let mut names: HashMap<String, String> = HashMap::new();
+    for message in &mut fixture.messages {
+        edit(&mut message.content);
+        for call in &mut message.tool_calls {
+            edit(&mut call.function.arguments);
+            let name = std::mem::take(&mut call.function.name);
+            let edited = names.entry(name).or_insert_with_key(|name| {
+                let mut edited = name.clone();
+                edit(&mut edited);
+                edited
+            });
+            call.function.name.clone_from(edited);
+        }
+    }
+    for value in fixture.tools.iter_mut().chain([&mut fixture.notes]) {
+        each_string(value, edit);
+    }
 }
 
 /// The numbers that replacements of an earlier scrubbing have taken.
-fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
+fn used_numbers(fixture: &mut Fixture) -> BTreeMap<String, usize> {
     /// More bytes than any name of a replacement has.
     const LONGEST_NAME: usize = 256;
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-    for text in texts(fixture) {
+    each_text(fixture, &mut |text| {
         for (at, _) in text.match_indices("REDACTED_") {
             let rest = edit::first_bytes(text.get(at..).unwrap_or(""), LONGEST_NAME);
             let end = rest
@@ -412,7 +387,7 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
                 *known = (number as usize).max(*known);
             }
         }
-    }
+    });
     numbers
 }
 
