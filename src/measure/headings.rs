@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::probe::ProbeType;
-use base::words::{is_unspaced, words};
+use base::words::words;
+use lexical::facts::pieces;
 use lexical::prompt_headings;
 
 /// The headings of a prompt.
@@ -118,11 +119,7 @@ fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
             .take(STEM)
             .collect::<String>()
     });
-    let pairs = text
-        .chars()
-        .zip(text.chars().skip(1))
-        .filter(|(a, b)| is_unspaced(*a) && is_unspaced(*b));
-    stems.chain(pairs.map(|(a, b)| String::from_iter([a, b])))
+    stems.chain(pieces(text))
 }
 
 #[cfg(test)]
