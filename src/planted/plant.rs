@@ -9,7 +9,7 @@ use base::units::Tokens;
 use lexical::claims::{Rule, language_of};
 use serde_json::{Value, json};
 use sessions::transcript::{
-    Message, Role, ToolCall, estimate_tokens, fold, fold_document, is_boundary,
+    COMMAND_KEYS, Message, Role, ToolCall, estimate_tokens, fold, fold_document, is_boundary,
 };
 
 use super::request::{Request, requests};
@@ -399,11 +399,10 @@ fn position_of(kind: Kind, turn: usize) -> Position {
 
 /// The first tool of a session that takes a command, with the name of that argument.
 fn shell_of(messages: &[Message]) -> (String, String) {
-    const ARGUMENTS: [&str; 3] = ["command", "cmd", "script"];
     let calls = messages.iter().flat_map(|message| &message.tool_calls);
     let mut shells = calls.filter_map(|call| {
         let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-        let argument = ARGUMENTS
+        let argument = COMMAND_KEYS
             .into_iter()
             .find(|name| arguments[*name].is_string())?;
         Some((call.function.name.clone(), argument.to_owned()))

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{SessionNotes, rules};
 use base::words::WordList;
-use sessions::references::command_of;
 use sessions::transcript::{
-    FileRecord, Message, Role, ToolCall, is_refused_by_user, shell_commands, typed_words,
+    FileRecord, Message, Role, ToolCall, command_of, is_refused_by_user, shell_commands,
+    typed_words,
 };
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
@@ -81,7 +81,7 @@ impl SessionOutline {
             last_command: calls(span)
                 .rev()
                 .filter(|call| !refused.contains(call.id.as_str()))
-                .find_map(|call| command(&call.function.arguments)),
+                .find_map(command),
             values: notes
                 .values
                 .iter()
@@ -185,9 +185,9 @@ fn open_plan(span: &[Message]) -> Vec<String> {
 }
 
 /// The command line of a call, if it is a single line.
-fn command(arguments: &str) -> Option<String> {
+fn command(call: &ToolCall) -> Option<String> {
     const LONGEST: usize = 110;
-    let command = command_of(arguments)?;
+    let command = command_of(call)?;
     let command = command.trim();
     (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }

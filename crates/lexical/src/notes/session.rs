@@ -12,7 +12,7 @@ use base::text::{pattern, shortened};
 use base::words::{WordList, sentences};
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
-    command_in, file_operation, file_operations, is_refused_by_user, is_same_file,
+    command_of, file_operation, file_operations, is_refused_by_user, is_same_file,
     recorded_exit_code, shell_commands, stated_exit_code,
 };
 
@@ -151,7 +151,7 @@ impl SessionNotes {
         let old = first_text(&arguments, &["old_string", "old_str", "oldText"]);
         let new = first_text(&arguments, &["new_string", "new_str", "newText"]);
         let whole = first_text(&arguments, &["content", "file_text"]);
-        let command = command_of(&arguments);
+        let command = command_of(call);
         let mut lines = change_details(old, new);
         let text = whole.or(command.as_deref());
         lines.extend(text.map(definitions).unwrap_or_default());
@@ -201,15 +201,12 @@ impl SessionNotes {
         if content == CLEARED_RESULT || is_refused_by_user(content) {
             return;
         }
-        let arguments: Value = call
-            .and_then(|call| serde_json::from_str(&call.function.arguments).ok())
-            .unwrap_or(Value::Null);
         let is_read = call.is_some_and(|call| {
             file_operation(call).is_some_and(|operation| operation.action == FileAction::Read)
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let command = command_of(&arguments);
+        let command = call.and_then(command_of);
         let code = exit_code(command.as_deref(), content, &text);
         let has_failed = code.is_some_and(|code| code != 0);
         if is_read && !has_failed {
@@ -263,12 +260,6 @@ fn is_measured(sentence: &str) -> bool {
             let word = word.trim_matches(|c: char| !c.is_alphanumeric());
             word.len() > 1 && word.starts_with(|c: char| c.is_ascii_digit())
         })
-}
-
-/// The command line among a call's arguments.
-fn command_of(arguments: &Value) -> Option<String> {
-    let mut keys = ["command", "cmd", "script"].iter();
-    keys.find_map(|key| command_in(arguments.get(*key)?))
 }
 
 fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {

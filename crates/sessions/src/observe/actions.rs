@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::references::{FileLines, Lines, Target, command_of, is_error_line, targets};
+use crate::references::{FileLines, Lines, Target, is_error_line, targets};
 use crate::transcript::{
-    FileAction, Message, Role, ToolCall, file_operations, is_failed_read, is_failed_result,
-    may_change_any_file, may_deny, stated_exit_code,
+    FileAction, Message, Role, ToolCall, command_of, file_operations, is_failed_read,
+    is_failed_result, may_change_any_file, may_deny, stated_exit_code,
 };
 use base::text::one_line;
 
@@ -82,7 +82,7 @@ impl SessionActions {
     /// Adds a call, and returns whether it is known what it does.
     fn add(&mut self, turn: usize, call: &ToolCall, result: &str) -> bool {
         self.order += 1;
-        let command = command_of(&call.function.arguments);
+        let command = command_of(call);
         let looked_at = targets(call);
         let operations = file_operations(call).into_iter();
         let changing = operations.filter(|operation| operation.action != FileAction::Read);

@@ -17,7 +17,7 @@ mod target;
 pub use index::ReferenceIndex;
 pub(crate) use noise::is_error_line;
 pub use scan::{find_references, references_in};
-pub use session::{SessionNoise, command_of, readable_text, used_in};
+pub use session::{SessionNoise, readable_text, used_in};
 pub use target::{FileLines, Lines, Target, targets};
 
 use std::borrow::Cow;

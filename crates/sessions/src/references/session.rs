@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Reference;
 use super::scan::{references_in, references_in_command};
-use crate::transcript::{Message, Role, command_in};
+use crate::transcript::{COMMAND_KEYS, Message, Role, command_in};
 
 /// The readable text of a message: its content, and the strings of JSON in the content and in the arguments of its
 /// calls, without escapes.
@@ -38,7 +38,7 @@ pub fn used_in(message: &Message) -> Vec<Reference> {
     let mut references = references_in(&message.content);
     for call in &message.tool_calls {
         for (key, string) in arguments(&call.function.arguments) {
-            let is_command = matches!(key.as_str(), "command" | "cmd" | "script");
+            let is_command = COMMAND_KEYS.contains(&key.as_str());
             references.extend(if is_command {
                 references_in_command(&string)
             } else {
@@ -80,22 +80,6 @@ fn strings_of(value: &Value) -> Vec<(String, String)> {
         }
     }
     strings
-}
-
-/// The values of `command` in editing tools that can do several things. Their calls also have a path.
-const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
-
-/// The command line of a shell call; `None` for other calls.
-pub fn command_of(arguments: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(arguments).ok()?;
-    let object = value.as_object()?;
-    let mut fields = object.iter();
-    let (_, value) = fields.find(|(key, _)| matches!(key.as_str(), "command" | "cmd"))?;
-    let is_of_editor = object.contains_key("path")
-        && value
-            .as_str()
-            .is_some_and(|command| EDITOR_COMMANDS.contains(&command));
-    command_in(value).filter(|_| !is_of_editor)
 }
 
 /// Names that do not count as references in one session: of its tools, of their arguments, and those in the system
@@ -146,7 +130,7 @@ fn add_field_names(value: &Value, keys: &mut HashSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transcript::ToolCall;
+    use crate::transcript::{ToolCall, command_of};
 
     fn calling(name: &str, arguments: &str) -> Message {
         let mut message = Message::text(Role::Assistant, "Now `job_state`.");
@@ -183,13 +167,12 @@ mod tests {
             texts(used_in(&message)),
             ["job_state", "cargo test", "--lib"]
         );
+        let command = |arguments| command_of(&ToolCall::new("c", "shell", arguments));
+        let listed = command(r#"{"command":["ls","-a"]}"#);
+        assert_eq!(listed.as_deref(), Some("ls -a"));
+        assert_eq!(command(r#"{"path":"a"}"#), None);
         assert_eq!(
-            command_of(r#"{"command":["ls","-a"]}"#).as_deref(),
-            Some("ls -a")
-        );
-        assert_eq!(command_of(r#"{"path":"a"}"#), None);
-        assert_eq!(
-            command_of(r#"{"command":"view","path":"a"}"#),
+            command(r#"{"command":"view","path":"a"}"#),
             None,
             "an editor's word is no command line"
         );

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::session::command_of;
 use crate::transcript::{
-    FileAction, ShellCommand, ToolCall, file_operation, is_same_file, shell_commands,
+    FileAction, ShellCommand, ToolCall, command_of, file_operation, is_same_file, shell_commands,
 };
 use base::text::one_line;
 
@@ -79,7 +78,7 @@ pub enum Target {
 
 /// What a call looks at; nothing if it changes things, or does something else.
 pub fn targets(call: &ToolCall) -> Vec<Target> {
-    if let Some(command) = command_of(&call.function.arguments) {
+    if let Some(command) = command_of(call) {
         return targets_of_command(&command);
     }
     let Ok(Value::Object(arguments)) = serde_json::from_str(&call.function.arguments) else {

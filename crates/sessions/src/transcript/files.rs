@@ -42,15 +42,7 @@ pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
     let Value::Object(arguments) = arguments else {
         return patched(&call.function.arguments);
     };
-    let action = action_of_tool(&call.function.name, &arguments);
-    let mut operations: Vec<FileOperation> = match action {
-        Some(ToolAction::Rename) => renamed(&arguments).into_iter().flatten().collect(),
-        Some(ToolAction::Of(action)) => paths_in(&arguments)
-            .into_iter()
-            .map(|path| FileOperation::new(action, path))
-            .collect(),
-        None => Vec::new(),
-    };
+    let mut operations = operations_of_tool(&call.function.name, &arguments);
     if operations.is_empty() {
         let commands = commands_in(&arguments);
         let texts = arguments.values().filter_map(Value::as_str);
@@ -73,13 +65,19 @@ pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
 /// The first file of a call of a known file tool; `None` for shells and other tools.
 pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
     let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    let arguments = arguments.as_object()?;
-    match action_of_tool(&call.function.name, arguments)? {
-        ToolAction::Rename => renamed(arguments)?.into_iter().next_back(),
-        ToolAction::Of(action) => {
-            let path = paths_in(arguments).into_iter().next()?;
-            Some(FileOperation::new(action, path))
-        }
+    let operations = operations_of_tool(&call.function.name, arguments.as_object()?);
+    operations.into_iter().next()
+}
+
+/// The operations of a known file tool.
+fn operations_of_tool(name: &str, arguments: &Map<String, Value>) -> Vec<FileOperation> {
+    match action_of_tool(name, arguments) {
+        Some(ToolAction::Rename) => renamed(arguments).into_iter().flatten().collect(),
+        Some(ToolAction::Of(action)) => paths_in(arguments)
+            .into_iter()
+            .map(|path| FileOperation::new(action, path))
+            .collect(),
+        None => Vec::new(),
     }
 }
 
@@ -214,14 +212,34 @@ fn of_unified_diff(text: &str) -> Vec<FileOperation> {
 
 /// The command lines that arguments hold: of a shell, or in code that runs them (`exec_command({cmd: "…"})`).
 fn commands_in(arguments: &Map<String, Value>) -> Vec<String> {
-    let mut keys = ["command", "cmd", "script"].iter();
-    if let Some(command) = keys.find_map(|key| command_in(arguments.get(*key)?)) {
+    if let Some(command) = command_among(arguments) {
         return vec![command];
     }
     let code = ["input", "code"]
         .iter()
         .find_map(|key| arguments.get(*key)?.as_str());
     code.map(commands_in_code).unwrap_or_default()
+}
+
+/// The names of the argument that holds the command line of a shell call.
+pub const COMMAND_KEYS: [&str; 3] = ["command", "cmd", "script"];
+
+/// The values of `command` in editing tools that can do several things. Their calls also have a path.
+const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
+
+/// The command line of a shell call; `None` for other calls.
+pub fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+    command_among(arguments.as_object()?)
+}
+
+fn command_among(arguments: &Map<String, Value>) -> Option<String> {
+    let value = COMMAND_KEYS.iter().find_map(|key| arguments.get(*key))?;
+    let is_of_editor = arguments.contains_key("path")
+        && value
+            .as_str()
+            .is_some_and(|command| EDITOR_COMMANDS.contains(&command));
+    command_in(value).filter(|_| !is_of_editor)
 }
 
 /// A command line: a text, or a list of words. `["bash", "-lc", "cargo test"]` is the command `cargo test`.

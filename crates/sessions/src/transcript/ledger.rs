@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::exit_code::{is_failed_result, is_refused_by_user, may_deny, names_no_file};
-use super::files::{file_operation, file_operations, is_same_file, may_change_any_file};
+use super::files::{
+    command_of, file_operation, file_operations, is_same_file, may_change_any_file,
+};
 use super::operation::{FileAction, FileOperation};
 use base::message::{Message, Role, ToolCall};
 
@@ -67,7 +69,7 @@ impl FileLedger {
             }
             // An edit that was refused did not happen; a command may have changed files before it failed.
             let is_refused = is_failed_result(result) || is_missing;
-            let is_tool = file_operation(call).is_some() || !is_shell(call);
+            let is_tool = file_operation(call).is_some() || command_of(call).is_none();
             if is_refused_by_user(result) {
                 continue;
             }
@@ -212,13 +214,6 @@ fn common_folder<'o>(operations: impl Iterator<Item = &'o FileOperation>) -> Str
     common.unwrap_or_default()
 }
 
-/// Whether a call runs a command line.
-fn is_shell(call: &ToolCall) -> bool {
-    ["command", "cmd", "script"]
-        .iter()
-        .any(|key| call.function.arguments.contains(&format!("\"{key}\"")))
-}
-
 /// Whether a call runs a program of its own making, whose changes no one can read off it.
 fn has_own_program(call: &ToolCall) -> bool {
     const PROGRAMS: [&str; 8] = [
@@ -231,7 +226,7 @@ fn has_own_program(call: &ToolCall) -> bool {
         "deno ",
         "osascript",
     ];
-    is_shell(call)
+    command_of(call).is_some()
         && PROGRAMS
             .iter()
             .any(|program| call.function.arguments.contains(program))

@@ -24,7 +24,10 @@ pub use exit_code::{
 };
 pub(crate) use exit_code::{is_failed_read, may_deny};
 pub(crate) use files::may_change_any_file;
-pub use files::{command_in, file_operation, file_operations, is_file_path_key, is_same_file};
+pub use files::{
+    COMMAND_KEYS, command_in, command_of, file_operation, file_operations, is_file_path_key,
+    is_same_file,
+};
 pub(crate) use fixture::start_of;
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, RecordedContext, ends_of_spans, is_boundary,
