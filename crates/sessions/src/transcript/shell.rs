@@ -18,16 +18,20 @@ pub struct ShellCommand {
 }
 
 impl ShellCommand {
-    /// Whether it may change files that it does not name. `line` is the whole command line, with what it passes on.
-    fn may_change_unnamed(&self, line: &str) -> bool {
+    /// The program that it runs and its arguments, without what stands before a program and without redirections.
+    fn run(&self) -> Vec<&str> {
         const PREFIXES: [&str; 9] = [
             "sudo", "time", "env", "nohup", "do", "then", "else", "!", "{",
         ];
-        let words = self.words.iter().map(String::as_str);
-        let words: Vec<&str> = words
+        let words = without_redirections(&self.words).into_iter();
+        words
             .skip_while(|word| PREFIXES.contains(word) || is_setting(word))
-            .collect();
-        words.split_first().is_some_and(|(program, rest)| {
+            .collect()
+    }
+
+    /// Whether it may change files that it does not name. `line` is the whole command line, with what it passes on.
+    fn may_change_unnamed(&self, line: &str) -> bool {
+        self.run().split_first().is_some_and(|(program, rest)| {
             let name = program.rsplit('/').next().unwrap_or(program);
             is_own_script(program) || changes_unnamed(name, rest, line)
         })
@@ -35,16 +39,15 @@ impl ShellCommand {
 
     /// Its evident file operations, in order.
     pub fn operations(&self) -> Vec<FileOperation> {
-        if let Some((from, to)) =
-            renamed(&self.words).filter(|(from, to)| is_path(from) && is_path(to))
-        {
+        let run = self.run();
+        if let Some((from, to)) = renamed(&run).filter(|(from, to)| is_path(from) && is_path(to)) {
             let [from, to] = [from, to].map(|path| joined(&self.folder, path));
             return FileOperation::rename(&from, &to).into();
         }
-        let actions = actions_of_words(&self.words)
-            .into_iter()
-            .filter(|(_, path)| is_path(path));
+        let redirected = redirections(&self.words).into_iter();
+        let actions = redirected.chain(actions_of_program(&run));
         actions
+            .filter(|(_, path)| is_path(path))
             .map(|(action, path)| FileOperation::new(action, &joined(&self.folder, &path)))
             .collect()
     }
@@ -191,11 +194,16 @@ fn has_option(words: &[&str], letters: &[char]) -> bool {
 }
 
 fn names_folder(words: &[&str]) -> bool {
-    let mut operands = words.iter().filter(|word| !word.starts_with('-'));
-    operands.any(|word| {
+    operands(words).iter().any(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);
         !name.contains('.') || matches!(name, "." | "..")
     })
+}
+
+/// The words that are no options.
+fn operands<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    let words = words.iter().copied();
+    words.filter(|word| !word.starts_with('-')).collect()
 }
 
 /// The words after the first of these marks.
@@ -280,40 +288,25 @@ fn is_path(word: &str) -> bool {
         && word.chars().any(char::is_alphabetic)
 }
 
-fn actions_of_words(words: &[String]) -> Vec<(FileAction, String)> {
-    let mut actions = redirections(words);
-    let plain: Vec<&String> = without_redirections(words);
-    let mut rest = plain
-        .iter()
-        .skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
-    let Some(program) = rest.next() else {
-        return actions;
-    };
-    let all: Vec<&str> = rest.map(|word| word.as_str()).collect();
-    let files: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    actions.extend(actions_of_program(program, &all, &files));
-    actions
-}
-
 fn is_setting(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
     })
 }
 
-fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileAction, String)> {
-    match (program, files) {
+fn actions_of_program(run: &[&str]) -> Vec<(FileAction, String)> {
+    let Some((program, all)) = run.split_first() else {
+        return Vec::new();
+    };
+    let files = operands(all);
+    match (*program, files.as_slice()) {
         ("cat" | "less" | "head" | "tail" | "nl" | "bat" | "more", _) => {
-            each(FileAction::Read, files)
+            each(FileAction::Read, &files)
         }
-        ("rm" | "unlink", _) => each(FileAction::Delete, files),
-        ("touch", _) => each(FileAction::Write, files),
-        ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
-        ("tee", _) => each(FileAction::Write, files),
+        ("rm" | "unlink", _) => each(FileAction::Delete, &files),
+        ("touch", _) => each(FileAction::Write, &files),
+        ("tee", _) if all.contains(&"-a") => each(FileAction::Change, &files),
+        ("tee", _) => each(FileAction::Write, &files),
         ("sed", _) if edits_in_place(all) => each(FileAction::Change, &files_of_sed(all)),
         ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
         ("cp", [_, to]) if !has_option(all, &['r', 'R', 'a']) => each(FileAction::Write, &[to]),
@@ -323,25 +316,12 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
 }
 
 /// The file that `mv` gives another name.
-fn renamed(words: &[String]) -> Option<(&str, &str)> {
-    let plain: Vec<&str> = without_redirections(words)
-        .into_iter()
-        .map(String::as_str)
-        .collect();
-    let mut rest = plain.as_slice();
-    if let ["sudo", after @ ..] = rest {
-        rest = after;
-    }
-    let after = match rest {
+fn renamed<'w>(run: &[&'w str]) -> Option<(&'w str, &'w str)> {
+    let after = match run {
         ["mv", after @ ..] | ["git", "mv", after @ ..] => after,
         _ => return None,
     };
-    let files: Vec<&str> = after
-        .iter()
-        .copied()
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    match files.as_slice() {
+    match operands(after).as_slice() {
         [from, to] => Some((from, to)),
         _ => None,
     }
@@ -381,13 +361,13 @@ fn redirections(words: &[String]) -> Vec<(FileAction, String)> {
     pairs.collect()
 }
 
-fn without_redirections(words: &[String]) -> Vec<&String> {
+fn without_redirections(words: &[String]) -> Vec<&str> {
     let mut plain = Vec::new();
     let mut is_target = false;
     for word in words {
         let is_sign = matches!(word.as_str(), ">" | ">>" | "<");
         if !is_sign && !is_target {
-            plain.push(word);
+            plain.push(word.as_str());
         }
         is_target = is_sign;
     }
