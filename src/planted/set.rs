@@ -134,25 +134,15 @@ impl PlantedSet {
         language.pick(&self.en, &self.zh)
     }
 
-    /// The wordings of a kind.
+    /// The wordings of a kind, the built-in ones if the set has none.
     pub(super) fn wordings(&self, language: Locale, kind: Kind) -> Vec<&Wording> {
-        let of = |set: &'_ PlantedSet| -> Vec<usize> {
-            let all = set.of(language).wording.iter().enumerate();
-            all.filter(|(_, one)| one.kind == kind)
-                .map(|(at, _)| at)
-                .collect()
-        };
-        let own = of(self);
-        let (set, places) = if own.is_empty() {
-            (PlantedSet::built_in(), of(PlantedSet::built_in()))
-        } else {
-            (self, own)
-        };
-        let wordings = &set.of(language).wording;
-        places
-            .into_iter()
-            .filter_map(|at| wordings.get(at))
-            .collect()
+        let sets = [self, PlantedSet::built_in()];
+        let mut wordings = sets.into_iter().map(|set| {
+            let all = set.of(language).wording.iter();
+            all.filter(|one| one.kind == kind)
+                .collect::<Vec<&Wording>>()
+        });
+        wordings.find(|own| !own.is_empty()).unwrap_or_default()
     }
 
     /// The first thing that is wrong: the text in the file that has it, what it is, and what to do.

@@ -3,7 +3,7 @@
 //! Here are the prompt, the shape of the reply, its reading, and the proof: every expected fact occurs in the span word
 //! for word, no question gives its answer away, none is asked twice, and no type crowds out another.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::{Range, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
@@ -177,17 +177,27 @@ pub fn verify(
     known: &[Probe],
 ) -> CandidateVerdicts {
     let of_one_type = most.div_ceil(ProbeType::ALL.len());
-    let mut seen = TakenQuestions::from_known(known);
+    let known = known.iter().flat_map(|probe| {
+        let facts = probe.expected_facts.iter().map(Fact::name);
+        own_texts(&probe.question, facts)
+    });
+    let mut taken: HashSet<String> = known.collect();
     let mut kept: Vec<ProbeCandidate> = Vec::new();
     let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
         let is_surplus = count_of(candidate.kind, &kept) >= of_one_type;
+        let facts = candidate.expected_facts.iter().map(String::as_str);
+        let own = own_texts(&candidate.question, facts);
+        let is_repeated = own.iter().any(|text| taken.contains(text));
         let rejection = rejection_reason(&candidate, history, span.clone())
             .or_else(|| is_surplus.then(|| SURPLUS.to_owned()))
-            .or_else(|| (!seen.add(&candidate)).then(|| "it repeats another probe".to_owned()));
+            .or_else(|| is_repeated.then(|| "it repeats another probe".to_owned()));
         match rejection {
             Some(why) => verified.dropped.push((candidate, why)),
-            None => kept.push(candidate),
+            None => {
+                taken.extend(own);
+                kept.push(candidate);
+            }
         }
     }
     kept.sort_by_key(|candidate| candidate.kind);
@@ -203,14 +213,19 @@ pub fn verify(
     }
     let missing = ProbeType::ALL.into_iter();
     verified.missing = missing.filter(|kind| count_of(*kind, &kept) == 0).collect();
+    verified.kept = numbered(kept, point);
+    verified
+}
+
+/// The probes of candidates, type by type numbered from 1.
+fn numbered(candidates: Vec<ProbeCandidate>, point: Point) -> Vec<Probe> {
     let mut numbers: BTreeMap<ProbeType, usize> = BTreeMap::new();
-    let probes = kept.into_iter().map(|candidate| {
+    let probes = candidates.into_iter().map(|candidate| {
         let number = numbers.entry(candidate.kind).or_default();
         *number += 1;
         probe_from_candidate(candidate, *number, point)
     });
-    verified.kept = probes.collect();
-    verified
+    probes.collect()
 }
 
 fn count_of(kind: ProbeType, candidates: &[ProbeCandidate]) -> usize {
@@ -298,42 +313,11 @@ pub fn proof_of(
     proofs.collect()
 }
 
-/// Questions and sets of facts that are taken.
-#[derive(Default)]
-struct TakenQuestions {
-    questions: HashSet<String>,
-    facts: HashSet<Vec<String>>,
-}
-
-impl TakenQuestions {
-    fn from_known(known: &[Probe]) -> TakenQuestions {
-        let mut seen = TakenQuestions::default();
-        for probe in known {
-            seen.questions.insert(fold(&probe.question));
-            seen.facts
-                .insert(fact_key(probe.expected_facts.iter().map(Fact::name)));
-        }
-        seen
-    }
-
-    /// Whether neither the question nor its facts are taken; then they are from now on.
-    fn add(&mut self, candidate: &ProbeCandidate) -> bool {
-        let facts = fact_key(candidate.expected_facts.iter().map(String::as_str));
-        let question = fold(&candidate.question);
-        let is_new = !self.questions.contains(&question) && !self.facts.contains(&facts);
-        if is_new {
-            self.questions.insert(question);
-            self.facts.insert(facts);
-        }
-        is_new
-    }
-}
-
-fn fact_key<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut facts: Vec<String> = facts.map(fold).collect();
-    facts.sort();
-    facts.dedup();
-    facts
+/// What no other probe may have: its question, and its facts on lines of their own, since a folded text has no line break.
+fn own_texts<'a>(question: &str, facts: impl Iterator<Item = &'a str>) -> [String; 2] {
+    let facts: BTreeSet<String> = facts.map(fold).collect();
+    let facts = Vec::from_iter(facts).join("\n");
+    [fold(question), format!("\n{facts}")]
 }
 
 #[cfg(test)]
