@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, RecordedCompaction, RepairKind,
 };
-use super::pairing::{OpenCalls, Pairing, is_void};
+use super::pairing::{Pairing, is_void};
 use super::placeholder::is_placeholder;
 use super::scrub::joined_ranges;
 use super::written_call::written_call;
@@ -43,8 +43,8 @@ pub(super) struct ConversationDraft {
     pieced: HashSet<(usize, String)>,
     /// Keys of messages that have said nothing so far.
     silent: HashSet<String>,
-    /// Calls of the last reply that have no result so far.
-    open: OpenCalls,
+    /// Calls of the last reply that have no result so far, by id and name of the tool, in order.
+    open: Vec<(String, String)>,
     /// The ids of all calls so far.
     called: HashSet<String>,
     /// Those that were answered: such an id that comes again is that of another call.
@@ -191,7 +191,7 @@ impl ConversationDraft {
             return self.count(DropReason::Empty);
         }
         calls.iter().for_each(|call| self.note_call(&call.id));
-        self.open = OpenCalls::from_calls(&calls);
+        self.open = calls.iter().map(id_and_tool).collect();
         message.tool_calls = calls;
         self.made.messages.push(message);
     }
@@ -216,7 +216,7 @@ impl ConversationDraft {
             Some(reply) => {
                 reply.tool_calls.push(call.clone());
                 self.note_call(&call.id);
-                self.open.add(&call);
+                self.open.push(id_and_tool(&call));
             }
             None => self.add_reply("", vec![call]),
         }
@@ -249,7 +249,7 @@ impl ConversationDraft {
 
     /// Whether a call of the tool `name` waits for its result, or is written in the text of the last reply.
     pub(super) fn expects_result_of(&mut self, name: &str) -> bool {
-        self.open.first_of(name).is_some()
+        self.first_open_of(name).is_some()
             || self.last_reply().is_some_and(|reply| {
                 reply.tool_calls.is_empty()
                     && written_call(&reply.content, name, String::new()).is_some()
@@ -258,7 +258,7 @@ impl ConversationDraft {
 
     /// Makes a call of the one that the last reply has written as text, unless one of this name waits.
     pub(super) fn make_written_call(&mut self, name: &str) {
-        if self.open.first_of(name).is_some() {
+        if self.first_open_of(name).is_some() {
             return;
         }
         let id = self.new_id();
@@ -308,7 +308,7 @@ impl ConversationDraft {
 
     /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
-        self.open.answer(id);
+        self.open.retain(|(open, _)| open != id);
         self.answered.insert(id.to_owned());
         let mut text = text.into();
         if is_placeholder(&text) {
@@ -328,8 +328,7 @@ impl ConversationDraft {
         if self.called.contains(&id) || !id.is_empty() && self.waiting() == 0 {
             return self.add_result(&id, text);
         }
-        let of_tool = self.open.first_of(&name);
-        match of_tool {
+        match self.first_open_of(&name) {
             Some(id) => self.add_result(&id, text),
             None => self.add_next_result(text),
         }
@@ -337,8 +336,14 @@ impl ConversationDraft {
 
     /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
     pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
-        let id = self.open.first().unwrap_or_default();
-        self.add_result(&id, text);
+        let oldest = self.open.first().map(|(id, _)| id.clone());
+        self.add_result(&oldest.unwrap_or_default(), text);
+    }
+
+    /// The oldest call of a tool that waits for a result.
+    fn first_open_of(&self, tool: &str) -> Option<String> {
+        let found = self.open.iter().find(|(_, name)| name == tool);
+        found.map(|(id, _)| id.clone())
     }
 
     /// Calls of the last assistant message that wait for a result.
@@ -502,6 +507,10 @@ impl ConversationDraft {
             ..conversation
         }
     }
+}
+
+fn id_and_tool(call: &ToolCall) -> (String, String) {
+    (call.id.clone(), call.function.name.clone())
 }
 
 /// The declaration of a function in OpenAI's shape, whoever wrote it; `None` for a tool that the vendor runs itself.

@@ -1,48 +1,11 @@
-//! Pairs calls with their results: while a log is read by what waits, and at the end over the whole conversation.
+//! Pairs calls with their results over a whole conversation.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
 use super::conversation::{Conversation, RepairKind};
-use crate::transcript::{Message, NO_RESULT, Role, ToolCall};
-
-/// The calls of a reply that have no result so far, by id and name, in order.
-#[derive(Debug, Default)]
-pub(super) struct OpenCalls(Vec<(String, String)>);
-
-impl OpenCalls {
-    pub(super) fn from_calls(calls: &[ToolCall]) -> OpenCalls {
-        let mut open = OpenCalls::default();
-        calls.iter().for_each(|call| open.add(call));
-        open
-    }
-
-    pub(super) fn add(&mut self, call: &ToolCall) {
-        let name = call.function.name.clone();
-        self.0.push((call.id.clone(), name));
-    }
-
-    /// How many calls wait.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The oldest call that waits.
-    pub(super) fn first(&self) -> Option<String> {
-        self.0.first().map(|(id, _)| id.clone())
-    }
-
-    /// The oldest call of the tool `name` that waits.
-    pub(super) fn first_of(&self, name: &str) -> Option<String> {
-        let found = self.0.iter().find(|(_, tool)| tool == name);
-        found.map(|(id, _)| id.clone())
-    }
-
-    pub(super) fn answer(&mut self, id: &str) {
-        self.0.retain(|(open, _)| open != id);
-    }
-}
+use crate::transcript::{Message, NO_RESULT, Role};
 
 /// The entries of a whole conversation, on the way to messages.
 pub(super) struct Pairing {
