@@ -275,15 +275,13 @@ pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String
         .iter()
         .find_map(|key| result.get(*key).filter(|found| !is_void(found)));
     match found {
-        Some(Value::Object(object)) => {
-            let inner = KEYS
-                .iter()
-                .any(|key| object.get(*key).is_some_and(Value::is_string));
-            let inner = inner || object.get("content").is_some_and(Value::is_array);
-            if inner {
-                output_of(&Value::Object(object.clone()), draft)
+        Some(object @ Value::Object(_)) => {
+            let mut texts = KEYS.iter().filter_map(|key| object.get(*key));
+            let is_text = texts.any(Value::is_string);
+            if is_text || object.get("content").is_some_and(Value::is_array) {
+                output_of(object, draft)
             } else {
-                Value::Object(object.clone()).to_string()
+                object.to_string()
             }
         }
         Some(other) => text_of(other, draft),

@@ -185,7 +185,7 @@ pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String 
 
 fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
     let Value::Object(object) = part else {
-        return text_of_scalar(part);
+        return text_of(part, draft);
     };
     match str_of(part, "type") {
         "thinking" | "reasoning" | "think" => {
@@ -211,14 +211,6 @@ fn part_text(part: &Value, draft: &mut ConversationDraft) -> String {
             (_, Some(placeholder)) => placeholder,
             _ => unknown_part(kind, part, draft),
         },
-    }
-}
-
-fn text_of_scalar(value: &Value) -> String {
-    if value.is_null() {
-        String::new()
-    } else {
-        plain_text(value)
     }
 }
 

@@ -39,17 +39,18 @@ impl ImportedLog {
         conversations: Vec<Conversation>,
         losses: Vec<ImportIssue>,
     ) -> Result<ImportedLog, ImportError> {
+        let no_session = |file, why| ImportError::NoSession {
+            file,
+            format,
+            why,
+            better: None,
+        };
         let (mut conversations, silent): (Vec<_>, Vec<_>) = conversations
             .into_iter()
             .partition(|conversation| !conversation.messages.is_empty());
         let Some(first) = conversations.first_mut() else {
             let why = format!(" and holds no messages{}", first_loss(&losses));
-            return Err(ImportError::NoSession {
-                file,
-                format,
-                why,
-                better: None,
-            });
+            return Err(no_session(file, why));
         };
         for (why, count) in silent
             .into_iter()
@@ -59,12 +60,7 @@ impl ImportedLog {
         }
         name_all(&mut conversations, name);
         if let Some(why) = doubt(&conversations) {
-            return Err(ImportError::NoSession {
-                file,
-                format,
-                why: format!(", but {why}"),
-                better: None,
-            });
+            return Err(no_session(file, format!(", but {why}")));
         }
         Ok(ImportedLog {
             file,

@@ -110,21 +110,17 @@ impl Records {
         }
     }
 
-    /// All records, each document's list item by item.
-    pub(super) fn next_items(&mut self) -> Option<Vec<Value>> {
-        Some(match self.next()? {
-            Value::Array(items) => items,
-            other => vec![other],
-        })
-    }
-
     /// The next record, or the next item of a list.
     pub(super) fn next_item(&mut self) -> Option<Value> {
         loop {
             if let Some(item) = self.items.next() {
                 return Some(item);
             }
-            self.items = self.next_items()?.into_iter();
+            let items = match self.next()? {
+                Value::Array(items) => items,
+                other => vec![other],
+            };
+            self.items = items.into_iter();
         }
     }
 

@@ -58,25 +58,14 @@ impl GeminiSession {
         if let Some(messages) = item.pointer_mut("/$set/messages").map(Value::take) {
             return self.replace(messages, draft);
         }
-        if let Some(messages) = item
-            .get_mut("messages")
-            .filter(|m| m.is_array())
-            .map(Value::take)
-        {
-            return self.extend(messages, draft);
+        if let Some(messages) = item.get_mut("messages").and_then(Value::as_array_mut) {
+            let messages = messages.drain(..);
+            return messages.for_each(|message| self.put(message, draft));
         }
         if item.get("type").is_none() {
             return draft.count_bookkeeping("header");
         }
         self.put(item, draft);
-    }
-
-    fn extend(&mut self, messages: Value, draft: &mut ConversationDraft) {
-        if let Value::Array(messages) = messages {
-            messages
-                .into_iter()
-                .for_each(|message| self.put(message, draft));
-        }
     }
 
     /// Adds a message. One with a known id replaces the earlier one, which was written without its calls.

@@ -99,10 +99,10 @@ impl Gateway {
             self.draft.set_tools(message.get("tools"));
             return self.draft.count_bookkeeping("session_meta");
         }
-        if is_set(message, "compacted") {
+        if flag(message, "compacted") == Some(true) {
             return self.marked.push(message.clone());
         }
-        if is_cleared(message, "active") {
+        if flag(message, "active") == Some(false) {
             return self.draft.count(DropReason::AbandonedBranch);
         }
         if self.read_marked() {
@@ -229,17 +229,10 @@ fn time_of(message: &Value) -> Option<String> {
     }
 }
 
-fn is_set(message: &Value, key: &str) -> bool {
-    message
-        .get(key)
-        .is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1))
-}
-
-/// Whether a flag is there and not set.
-fn is_cleared(message: &Value, key: &str) -> bool {
-    message
-        .get(key)
-        .is_some_and(|flag| flag.as_bool() == Some(false) || flag.as_i64() == Some(0))
+/// Whether a flag is set, where there is one: a word or a number of the database.
+fn flag(message: &Value, key: &str) -> Option<bool> {
+    let flag = message.get(key)?;
+    flag.as_bool().or_else(|| Some(flag.as_i64()? != 0))
 }
 
 fn with_content(message: &Value, content: Value) -> Value {
@@ -260,7 +253,7 @@ fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
     }
     let marked =
         content.starts_with("[CONTEXT COMPACTION") || content.starts_with("[CONTEXT SUMMARY]:");
-    if !marked && !is_set(message, "_compressed_summary") {
+    if !marked && flag(message, "_compressed_summary") != Some(true) {
         return None;
     }
     let Some((summary, rest)) = ENDS.iter().find_map(|mark| content.split_once(mark)) else {

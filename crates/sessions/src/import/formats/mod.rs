@@ -60,15 +60,16 @@ const LISTS: [&str; 3] = ["messages", "traj", "conversation"];
 fn read_messages(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     let mut loose = ConversationDraft::default();
-    while let Some(items) = records.next_items() {
-        let simulated = |item: &Value| list_of(item, "simulations").to_vec();
-        let runs: Vec<Value> = items.iter().flat_map(simulated).collect();
-        let items = if runs.is_empty() { items } else { runs };
-        for item in items {
-            if is_body(&item) {
-                drafts.push(read_body(&item));
+    while let Some(item) = records.next_item() {
+        let runs = match list_of(&item, "simulations") {
+            [] => std::slice::from_ref(&item),
+            runs => runs,
+        };
+        for run in runs {
+            if is_body(run) {
+                drafts.push(read_body(run));
             } else {
-                read_one(&item, &mut loose);
+                read_one(run, &mut loose);
             }
         }
     }

@@ -60,22 +60,14 @@ impl EventView {
             .collect();
         let bounds = ["/forgotten_events_start_id", "/forgotten_events_end_id"]
             .map(|key| number_at(details, key));
-        if let [Some(first), Some(last)] = bounds {
-            // Of the events that were read: the log may name any numbers.
-            while let Some(number) = self.first_numbered(first, last) {
-                forgotten.extend(self.numbered.remove(&number).unwrap_or_default());
-            }
+        // The log may name any numbers.
+        if let [Some(first), Some(last)] = bounds
+            && first <= last
+        {
+            let taken = self.numbered.extract_if(first..=last, |_, _| true);
+            forgotten.extend(taken.flat_map(|(_, entries)| entries));
         }
         forgotten
-    }
-
-    /// The first number from `first` to `last` that is in the view.
-    fn first_numbered(&self, first: u64, last: u64) -> Option<u64> {
-        self.numbered
-            .range(first..)
-            .next()
-            .map(|(number, _)| *number)
-            .filter(|number| *number <= last)
     }
 }
 
