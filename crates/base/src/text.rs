@@ -16,7 +16,14 @@ pub fn shortened(text: &str, limit: usize) -> String {
 
 /// A text on one line, with single spaces.
 pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }
 
 /// `12345` as `12,345`.

@@ -17,6 +17,8 @@ use unicode_normalization::{
     IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfkc_quick,
 };
 
+use base::text::one_line;
+
 use super::conventions::TextReplacement;
 use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
 
@@ -170,9 +172,9 @@ fn push_strings(value: &Value, folded: &mut String, depth: u8) {
 /// NFKC, lower case, single blanks.
 pub(super) fn normalize(text: &str) -> String {
     let mut folded = if text.is_ascii() {
-        single_blanks(text)
+        one_line(text)
     } else {
-        single_blanks(&normalize_case(text))
+        one_line(&normalize_case(text))
     };
     folded.make_ascii_lowercase();
     folded
@@ -190,17 +192,6 @@ fn nfkc(text: &str) -> Cow<'_, str> {
         IsNormalized::Yes => Cow::Borrowed(text),
         IsNormalized::No | IsNormalized::Maybe => Cow::Owned(text.nfkc().collect()),
     }
-}
-
-fn single_blanks(text: &str) -> String {
-    let mut words = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !words.is_empty() {
-            words.push(' ');
-        }
-        words.push_str(word);
-    }
-    words
 }
 
 /// A text folded as by [`fold`], with the origin of each byte.
