@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::overclaim::KnownValues;
+use super::survival::share;
 use crate::probe::Probe;
 use base::lazy_patterns;
 use base::text::{around, pattern};
@@ -59,8 +60,8 @@ impl ContextFacts {
     pub fn shares(&self) -> ContextShares {
         ContextShares {
             placed: self.placed(),
-            denied: super::survival::share(self.facts.iter().map(|fact| fact.denied)),
-            contradicted: super::survival::share(self.facts.iter().map(|fact| fact.contradicted)),
+            denied: share(self.facts.iter().map(|fact| fact.denied)),
+            contradicted: share(self.facts.iter().map(|fact| fact.contradicted)),
             stale: (!self.facts.is_empty()).then_some(self.stale.len() as f64),
             sound: self
                 .sound()
@@ -70,7 +71,7 @@ impl ContextFacts {
 
     /// The share of the expected facts that are present and placed; `None` where the question names nothing.
     pub fn placed(&self) -> Option<f64> {
-        super::survival::share(
+        share(
             self.facts
                 .iter()
                 .map(|fact| fact.placed)

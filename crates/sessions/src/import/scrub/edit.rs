@@ -24,16 +24,8 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
             rest.get(slashes).copied().filter(|_| slashes > 0)
         {
             // The quote comes first, directly after the text that it closes.
-            bytes
-                .iter_mut()
-                .skip(at)
-                .take(slashes + 1)
-                .for_each(|byte| *byte = b' ');
-            bytes
-                .iter_mut()
-                .skip(at)
-                .take(1)
-                .for_each(|byte| *byte = quote);
+            fill(&mut bytes, at..at + slashes + 1, b' ');
+            fill(&mut bytes, at..at + 1, quote);
             at += slashes + 1;
             continue;
         }
@@ -44,14 +36,14 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
         } else {
             escape(rest)
         };
-        bytes
-            .iter_mut()
-            .skip(at)
-            .take(blanked)
-            .for_each(|byte| *byte = filler);
+        fill(&mut bytes, at..at + blanked, filler);
         at += blanked.max(1);
     }
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
+}
+
+fn fill(bytes: &mut [u8], place: Range<usize>, filler: u8) {
+    bytes.get_mut(place).unwrap_or_default().fill(filler);
 }
 
 /// Ranges in order; those that overlap, or have at most `gap` bytes or places between them, are one.
