@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use regex::Captures;
+use regex::{Captures, Regex};
 
 use base::lazy_patterns;
 use base::text::{around, pattern};
@@ -76,51 +76,30 @@ pub(super) fn magnitudes_as_written(text: &str) -> impl Iterator<Item = TextRepl
     })
 }
 
+/// The edit for what a pattern found in a text.
+type Convention = fn(&str, &Captures<'_>) -> Option<TextReplacement>;
+
 /// Edits of a normalized text.
 pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
     let mut edits = Vec::new();
-    let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
-    if has_digit {
+    let mut add = |pattern: &Regex, edit: Convention| {
+        let found = pattern.captures_iter(text);
+        edits.extend(found.filter_map(|found| edit(text, &found)));
+    };
+    if text.bytes().any(|byte| byte.is_ascii_digit()) {
         for dates in [&ISO_DATE, &CHINESE_DATE, &MONTH_FIRST, &DAY_FIRST] {
-            edits.extend(
-                dates
-                    .captures_iter(text)
-                    .filter_map(|found| date(text, &found)),
-            );
+            add(dates, date);
         }
-        edits.extend(
-            WORD_MAGNITUDE
-                .captures_iter(text)
-                .filter_map(|found| magnitude(text, &found)),
-        );
-        edits.extend(
-            VERSION
-                .captures_iter(text)
-                .filter_map(|found| version(text, &found)),
-        );
-        edits.extend(
-            PINNED
-                .captures_iter(text)
-                .filter_map(|found| Some((found.name("mark")?.range(), " ".into()))),
-        );
-        edits.extend(
-            EXIT.captures_iter(text)
-                .filter_map(|found| exit(text, &found)),
-        );
+        add(&WORD_MAGNITUDE, magnitude);
+        add(&VERSION, version);
+        add(&PINNED, pin);
+        add(&EXIT, exit);
     }
     if text.contains('{') {
-        edits.extend(
-            BRACES
-                .captures_iter(text)
-                .filter_map(|found| braces(&found)),
-        );
+        add(&BRACES, braces);
     }
     if !text.is_ascii() {
-        edits.extend(
-            PERCENT
-                .captures_iter(text)
-                .filter_map(|found| percent(&found)),
-        );
+        add(&PERCENT, percent);
     }
     edits
 }
@@ -224,6 +203,11 @@ fn version(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     }
 }
 
+/// Separates a name from its version.
+fn pin(_: &str, found: &Captures<'_>) -> Option<TextReplacement> {
+    Some((found.name("mark")?.range(), " ".into()))
+}
+
 fn exit(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let code = found.name("n").or_else(|| found.name("bare"))?;
     Some((
@@ -235,7 +219,7 @@ fn exit(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
 /// The most paths that one list in braces stands for.
 const MOST_ITEMS: usize = 16;
 
-fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
+fn braces(_: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let (before, after) = (&found["before"], &found["after"]);
     let items: Vec<&str> = found["items"]
         .split(',')
@@ -253,7 +237,7 @@ fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
     Some((found.get(0)?.range(), Cow::Owned(paths.join(" "))))
 }
 
-fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
+fn percent(_: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let number = &found["n"];
     let value = if number.is_ascii() {
         number.to_owned()
