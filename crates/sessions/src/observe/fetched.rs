@@ -46,55 +46,38 @@ impl ReferenceUses {
     }
 }
 
-/// A compaction and the window after it.
-#[derive(Clone, Copy)]
-pub(super) struct CompactionWindow<'c> {
-    pub(super) compaction: &'c RecordedCompaction,
-    pub(super) window: Window,
-}
-
-impl CompactionWindow<'_> {
-    /// The messages from the compaction to the end of the window.
-    pub(super) fn messages(self, actions: &SessionActions, count: usize) -> Range<usize> {
-        self.compaction.message
-            ..actions
-                .turns
-                .get(self.window.until)
-                .copied()
-                .unwrap_or(count)
-    }
-}
-
 /// Counts the old references that are used in a window; `None` after a compaction without a readable summary.
 pub(super) fn reference_uses(
     conversation: &Conversation,
     actions: &SessionActions,
-    one: CompactionWindow<'_>,
+    compaction: &RecordedCompaction,
+    window: Window,
     noise: &SessionNoise,
 ) -> Option<ReferenceUses> {
-    let summary = one.compaction.summary.as_deref()?;
-    if one.compaction.kind != CompactionKind::Summary {
+    let summary = compaction.summary.as_deref()?;
+    if compaction.kind != CompactionKind::Summary {
         return None;
     }
     let messages = conversation.messages.as_slice();
-    let turns = actions.turns.get(one.window.from..one.window.until);
+    let turns = actions.turns.get(window.from..window.until);
     let used = UsedReferences::from_turns(messages, turns.unwrap_or_default(), noise);
     if used.references.is_empty() {
         return Some(ReferenceUses::default());
     }
     let index = ReferenceIndex::new(&used.references);
     let found_in = |message: &Message| index.occurrences_in(&readable_text(message));
-    let before = messages.iter().take(one.compaction.message);
+    let before = messages.iter().take(compaction.message);
     let old: BTreeSet<usize> = before
         .filter(|message| message.role != Role::System)
         .flat_map(found_in)
         .collect();
-    let kept = conversation.kept_at(one.compaction).into_iter();
+    let kept = conversation.kept_at(compaction).into_iter();
     let mut context: BTreeSet<usize> = kept.flat_map(found_in).collect();
     context.extend(index.occurrences_in(summary));
-    context.extend(index.occurrences_in(&one.compaction.replacement));
-    let range = one.messages(actions, messages.len());
-    let shown = shown_in(messages, actions, range, one.window.from, &index);
+    context.extend(index.occurrences_in(&compaction.replacement));
+    let end = actions.turns.get(window.until).copied();
+    let range = compaction.message..end.unwrap_or(messages.len());
+    let shown = shown_in(messages, actions, range, window.from, &index);
     let mut uses = ReferenceUses {
         in_context: old.intersection(&context).count(),
         ..ReferenceUses::default()
@@ -226,23 +209,18 @@ mod tests {
         let compaction = conversation.recorded.first().expect("one");
         let from = actions.turn_at(at);
         let window = Window::new(from, &[from], actions.turns.len());
-        let one = CompactionWindow { compaction, window };
         let noise = SessionNoise::default();
-        let uses = reference_uses(&conversation, &actions, one, &noise).expect("a summary");
+        let uses_after = |one| reference_uses(&conversation, &actions, one, window, &noise);
         let expected = ReferenceUses {
             in_context: 3,
             fetched_again: 1,
             unexplained: 1,
         };
-        assert_eq!(uses, expected);
+        assert_eq!(uses_after(compaction), Some(expected));
         let silent = RecordedCompaction {
             summary: None,
             ..compaction.clone()
         };
-        let one = CompactionWindow {
-            compaction: &silent,
-            window,
-        };
-        assert_eq!(reference_uses(&conversation, &actions, one, &noise), None);
+        assert_eq!(uses_after(&silent), None);
     }
 }

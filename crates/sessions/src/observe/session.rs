@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Serialize;
 
 use super::actions::SessionActions;
-use super::fetched::{CompactionWindow, ReferenceUses, reference_uses};
+use super::fetched::{ReferenceUses, reference_uses};
 use super::window::{
     FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings,
     placebos, surrounded,
@@ -162,21 +162,19 @@ impl Session<'_> {
             return Vec::new();
         }
         let noise = SessionNoise::from_messages(&self.conversation.messages);
-        let windows = recorded.map(|compaction| {
-            let from = self.actions.turn_at(compaction.message);
-            CompactionWindow {
-                compaction,
-                window: Window::new(from, self.borders, self.actions.turns.len()),
-            }
-        });
-        windows.map(|one| self.compaction(one, &noise)).collect()
+        recorded.map(|one| self.compaction(one, &noise)).collect()
     }
 
-    fn compaction(&self, one: CompactionWindow<'_>, noise: &SessionNoise) -> ObservedCompaction {
-        let recorded = one.compaction;
-        let findings = findings(self.actions, one.window);
-        let controls = surrounded(self.actions, one.window, self.borders, self.start);
-        let references = reference_uses(self.conversation, self.actions, one, noise);
+    fn compaction(
+        &self,
+        recorded: &RecordedCompaction,
+        noise: &SessionNoise,
+    ) -> ObservedCompaction {
+        let from = self.actions.turn_at(recorded.message);
+        let window = Window::new(from, self.borders, self.actions.turns.len());
+        let findings = findings(self.actions, window);
+        let controls = surrounded(self.actions, window, self.borders, self.start);
+        let references = reference_uses(self.conversation, self.actions, recorded, window, noise);
         let mut hasher = DefaultHasher::new();
         (
             self.fingerprint.before(recorded.message),
