@@ -249,12 +249,7 @@ fn rejection_reason(
     }
     let question = fold(&candidate.question);
     candidate.expected_facts.iter().find_map(|fact| {
-        let finder = FactFinder::within(
-            &Fact {
-                spellings: vec![fact.clone()],
-            },
-            history.paths(),
-        );
+        let finder = FactFinder::within(&Fact::new(fact.as_str()), history.paths());
         if !history.holds(&finder, span.clone()) {
             Some(format!("the fact \"{fact}\" does not occur in the span"))
         } else if finder.occurs_in(&question) {
@@ -276,9 +271,7 @@ fn probe_from_candidate(candidate: ProbeCandidate, number: usize, point: Point) 
         expected_facts: candidate
             .expected_facts
             .into_iter()
-            .map(|fact| Fact {
-                spellings: vec![fact],
-            })
+            .map(Fact::new)
             .collect(),
         reference_answer: Some(reference).filter(|reference| !reference.is_empty()),
         point: Some(point),

@@ -136,9 +136,7 @@ pub fn one_or_several_facts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Fact>, D::Error> {
     Ok(match OneOrSeveralFacts::deserialize(deserializer)? {
-        OneOrSeveralFacts::One(text) => vec![Fact {
-            spellings: vec![text],
-        }],
+        OneOrSeveralFacts::One(text) => vec![Fact::new(text)],
         OneOrSeveralFacts::Several(facts) => facts,
     })
 }

@@ -98,10 +98,8 @@ impl KnownReferences {
     }
 
     fn holds(&self, history: &History, text: &str) -> bool {
-        let fact = Fact {
-            spellings: vec![text.to_owned()],
-        };
-        history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
+        let finder = FactFinder::within(&Fact::new(text), history.paths());
+        history.holds(&finder, 0..self.until)
     }
 
     /// Whether the transcript has it: by the literal rules, or each sentence of a quotation, the end of a path, or each

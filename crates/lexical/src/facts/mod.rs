@@ -37,9 +37,7 @@ enum Spellings {
 impl From<Spellings> for Fact {
     fn from(spellings: Spellings) -> Fact {
         match spellings {
-            Spellings::One(one) => Fact {
-                spellings: vec![one],
-            },
+            Spellings::One(one) => Fact::new(one),
             Spellings::Several(spellings) => Fact { spellings },
         }
     }
@@ -55,6 +53,13 @@ impl From<Fact> for Spellings {
 }
 
 impl Fact {
+    /// A fact with one spelling.
+    pub fn new(spelling: impl Into<String>) -> Fact {
+        Fact {
+            spellings: vec![spelling.into()],
+        }
+    }
+
     /// The spelling that is shown.
     pub fn name(&self) -> &str {
         self.spellings.first().map_or("", String::as_str)

@@ -1,6 +1,5 @@
 //! The targets of tool calls: lines of a file, a search, or a command. Two calls with a common target show the same.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::transcript::{
@@ -9,7 +8,7 @@ use crate::transcript::{
 use base::text::one_line;
 
 /// A range of lines, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines {
     /// The first line, from 1.
     pub first: u64,
