@@ -7,11 +7,11 @@
 //! is right; so the share of other values is a lower bound of what answers make up.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use base::lazy_patterns;
+use base::text::pattern;
 use base::words::is_unspaced;
 use lexical::claims::abstains;
 use lexical::facts::{normal_path, suffixes};
@@ -115,11 +115,10 @@ impl AnswerWhenLost {
     }
 }
 
-/// Where sentences end, and the marks of lists at the start of a line, whose numbers are not values.
-static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?m)[.!?:](?:\s+|$)|[。！？：；]|\n+|^\s*(?:[-*•]|#{1,6}|\d{1,2}[.)])\s+")
-        .expect("the pattern is part of the program and compiled by its tests")
-});
+lazy_patterns! {
+    /// Where sentences end, and the marks of lists at the start of a line, whose numbers are not values.
+    SENTENCE_END = pattern(r"(?m)[.!?:](?:\s+|$)|[。！？：；]|\n+|^\s*(?:[-*•]|#{1,6}|\d{1,2}[.)])\s+");
+}
 
 /// A sentence of at most this many words is a bare value, so a capital at its beginning is that of a name.
 const VALUE_ALONE: usize = 2;

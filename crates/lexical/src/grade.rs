@@ -11,19 +11,18 @@
 //! Limits: rules know no meaning. A paraphrase that no spelling covers is not found, and where the question itself is about
 //! what was rejected, words of rejection are ignored.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 
 use super::terms::terms;
 use crate::claims::{abstains, asks_for_rejection, is_denied, stated_as_current};
 use crate::facts::{Fact, FactFinder};
 use crate::notes::rules;
+use base::lazy_patterns;
 use base::locale::Locale;
 use base::named_enum;
 use base::text::pattern;
 use base::words::{paths, words as words_of};
-use sessions::transcript::fold;
+use sessions::transcript::{fold, value_of_numeral};
 
 /// An answer, and what is known about the right one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -387,17 +386,17 @@ pub(super) struct Demands {
     pub constraints: Option<f64>,
 }
 
-static BULLETS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"exactly (\w+) (?:bullet points|bullets|items)|恰好(\S+?)个[^，。]*条目")
-});
-static ONE_LINE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\b(?:in|on) (?:one|a single) line\b|用一行"));
-static OPENING: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"begins? with `([^`]+)`|以 ?`([^`]+)` ?开头"));
-static NO_FILES: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"leave (?:out )?file names(?: out)?\b|略去文件名"));
-static NO_EARLIER: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"leave (?:out )?earlier values(?: out)?\b|略去早先的值"));
+lazy_patterns! {
+    BULLETS = pattern(r"exactly (\w+) (?:bullet points|bullets|items)|恰好(\S+?)个[^，。]*条目");
+
+    ONE_LINE = pattern(r"\b(?:in|on) (?:one|a single) line\b|用一行");
+
+    OPENING = pattern(r"begins? with `([^`]+)`|以 ?`([^`]+)` ?开头");
+
+    NO_FILES = pattern(r"leave (?:out )?file names(?: out)?\b|略去文件名");
+
+    NO_EARLIER = pattern(r"leave (?:out )?earlier values(?: out)?\b|略去早先的值");
+}
 
 impl Demands {
     /// Reads the demands of `question` and checks `response` against them. `names_superseded`: the response names a
@@ -446,11 +445,10 @@ fn number(word: &str) -> Option<usize> {
     const ENGLISH: [&str; 9] = [
         "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
     ];
-    const CHINESE: [&str; 9] = ["一", "两", "三", "四", "五", "六", "七", "八", "九"];
-    let place = [ENGLISH, CHINESE]
-        .iter()
-        .find_map(|words| words.iter().position(|known| *known == word));
-    word.parse().ok().or(place.map(|place| place + 1))
+    let place = ENGLISH.iter().position(|known| *known == word);
+    let chinese = || value_of_numeral(word).map(|value| value as usize);
+    let spelled = place.map(|place| place + 1).or_else(chinese);
+    word.parse().ok().or(spelled)
 }
 
 #[cfg(test)]

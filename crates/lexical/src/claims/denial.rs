@@ -1,10 +1,10 @@
 //! Whether the words around a fact deny it, in English and Chinese.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use regex::Regex;
 
+use base::lazy_patterns;
 use base::text::{around, pattern};
 use sessions::transcript::fold;
 
@@ -14,9 +14,9 @@ pub fn asks_for_rejection(question: &str) -> bool {
     REJECTION_ASKED.is_match(&fold(question))
 }
 
-/// Questions about something that was rejected, is absent or no longer holds.
-static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
+lazy_patterns! {
+    /// Questions about something that was rejected, is absent or no longer holds.
+    REJECTION_ASKED = any_of(
         "",
         &[
             r"\b(?:not|no longer|instead|rather|former|before|first|old|alternatives?|turned down|over (?:which|what))\b",
@@ -24,12 +24,10 @@ static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
             r"n't\b|否决|放弃|不|没|未|而非|原先|原来|起初|最初|之前|替代|取代|推翻|撤销",
         ],
         "",
-    )
-});
+    );
 
-/// Words directly before a fact that negate it.
-static NEGATED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
+    /// Words directly before a fact that negate it.
+    NEGATED_BEFORE = any_of(
         "",
         &[
             r"\b(?:was|is|were|are|did|does|do|has|have|had)(?: not|n't)(?: [\w']+){0,4}",
@@ -39,12 +37,10 @@ static NEGATED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
             r"(?:不是|并非|不再|没有|并未|从未|不需要|无需)[^，。；]{0,6}",
         ],
         "[\\s`'\"“”「」:]*$",
-    )
-});
+    );
 
-/// Words directly before a fact that report it as rejected.
-static REJECTED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
+    /// Words directly before a fact that report it as rejected.
+    REJECTED_BEFORE = any_of(
         "",
         &[
             r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
@@ -52,20 +48,16 @@ static REJECTED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
             r"(?:而非|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
         ],
         "[\\s`'\"“”「」:]*$",
-    )
-});
+    );
 
-/// The words that negate.
-static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    /// The words that negate.
+    NEGATION = pattern(
         r"\b(?:not|never|no longer|neither|nor|nothing)\b|n't\b|不是|并非|不再|没有|并未|从未|不需要|无需",
-    )
-});
+    );
 
-/// Words between a negation and a fact that turn it round: "not more than 30" gives a limit, "not 8080 but 8081" a
-/// value, "do not forget 8081" an order.
-static LIMITED: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
+    /// Words between a negation and a fact that turn it round: "not more than 30" gives a limit, "not 8080 but 8081" a
+    /// value, "do not forget 8081" an order.
+    LIMITED = any_of(
         "",
         &[
             r"\b(?:more|less|fewer|longer|shorter|later|earlier|sooner|larger|bigger|smaller|higher|lower|greater|older|newer|other) than\b",
@@ -75,32 +67,30 @@ static LIMITED: LazyLock<Regex> = LazyLock::new(|| {
             "而是|超过|超出|多于|少于|高于|低于|大于|小于|长于|晚于|早于|忘|只|仅|除了|除非",
         ],
         "",
-    )
-});
+    );
 
-/// Words directly after a fact that deny it or report it as rejected.
-static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
-    let were =
-        r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
-    let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
-    let untrue =
-        "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
-    any_of(
-        "^[`'\"”」)]*",
-        &[
-            &format!(r"{were} {rejected}\b"),
-            &format!(r"{were}{untrue}\b"),
-            r"(?: [\w']+){0,2} no longer (?:holds?|applies|needed)\b",
-            "[^，。；]{0,10}?(?:被否决|被驳回|被放弃|被推翻|已放弃|已经放弃|作废|没有采用|未被采用|不再|从未)",
-            "[^，。；]{0,10}?(?:没有删除|没有新建|并不成立)",
-        ],
-        "",
-    )
-});
+    /// Words directly after a fact that deny it or report it as rejected.
+    DENIED_AFTER = {
+        let were =
+            r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
+        let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
+        let untrue =
+            "(?: not|n't) (?:the one|what|created|deleted|chosen|used|needed|found|true|right)";
+        any_of(
+            "^[`'\"”」)]*",
+            &[
+                &format!(r"{were} {rejected}\b"),
+                &format!(r"{were}{untrue}\b"),
+                r"(?: [\w']+){0,2} no longer (?:holds?|applies|needed)\b",
+                "[^，。；]{0,10}?(?:被否决|被驳回|被放弃|被推翻|已放弃|已经放弃|作废|没有采用|未被采用|不再|从未)",
+                "[^，。；]{0,10}?(?:没有删除|没有新建|并不成立)",
+            ],
+            "",
+        )
+    };
 
-/// Beginnings of a sentence that deny all of it.
-static DENIED_WHOLE: LazyLock<Regex> = LazyLock::new(|| {
-    any_of(
+    /// Beginnings of a sentence that deny all of it.
+    DENIED_WHOLE = any_of(
         "^[^a-z\u{4e00}-\u{9fff}]*",
         &[
             r"(?:it is|it's|it was|this is|that is) (?:not (?:true|right|correct|the case)|untrue|false|wrong) that\b",
@@ -108,8 +98,8 @@ static DENIED_WHOLE: LazyLock<Regex> = LazyLock::new(|| {
             "(?:并非|以下说法不成立|不属实)",
         ],
         "",
-    )
-});
+    );
+}
 
 fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
     pattern(&format!("{start}(?:{}){end}", alternatives.join("|")))

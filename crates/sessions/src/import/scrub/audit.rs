@@ -1,14 +1,13 @@
 //! Lists what still looks suspicious in a fixture, with its place. A finding is never shown in full.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::edit::unescaped;
 use super::{personal, secrets, values};
 use crate::transcript::Fixture;
+use base::lazy_patterns;
 use base::text::pattern;
 
 /// What a place looks like.
@@ -77,13 +76,15 @@ impl Suspicion {
     }
 }
 
-static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+lazy_patterns! {
+    MACHINE = pattern(
         r"\b[A-Za-z][A-Za-z0-9-]*(?:MacBook|iMac|Laptop|Desktop|ThinkPad|-PC|-mbp)[A-Za-z0-9-]*(?:\.(?:local|lan|home))?\b",
-    )
-});
-static NETWORK: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"));
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}"));
+    );
+
+    NETWORK = pattern(r"\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b");
+
+    RANDOM = pattern(r"[A-Za-z0-9_-]{32,}");
+}
 
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {

@@ -8,41 +8,38 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex, RegexBuilder};
 
 use super::edit::{last_bytes, replaced, unescaped};
+use base::lazy_patterns;
 use base::text::{around, beside, pattern};
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
 pub(super) const ADDRESS: &str = "contributor@example.com";
 
-/// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, `/mnt/c/Users/NAME`, also with doubled slashes; not the end of a longer
-/// path.
-static HOME: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+lazy_patterns! {
+    /// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, `/mnt/c/Users/NAME`, also with doubled slashes; not the end of a longer
+    /// path.
+    HOME = pattern(
         r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|\\[nrt])((?:/home|/Users|(?:/mnt)?/[A-Za-z]/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
-    )
-});
-/// A name with blanks on Windows, whose path goes on.
-static HOME_WITH_BLANKS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    );
+
+    /// A name with blanks on Windows, whose path goes on.
+    HOME_WITH_BLANKS = pattern(
         r"([A-Za-z]:)(\\{1,4}(?:Users|Documents and Settings)\\{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*(?: \p{Lu}[\p{Latin}\p{M}.'-]*){1,3})\\",
-    )
-});
-/// The same in names of folders that stand for paths.
-static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    );
+
+    /// The same in names of folders that stand for paths.
+    ENCODED_HOME = pattern(
         r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users|mnt-[a-z]-Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)",
-    )
-});
-static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}")
-});
-static AUTHOR: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    );
+
+    EMAIL = pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}");
+
+    AUTHOR = pattern(
         r"(?i)\b(?:Author|Commit|Committer|Tagger|(?:Co-authored|Signed-off|Reviewed|Acked|Tested|Reported)-by):[ \t]*([^<>\s\\:][^<>\n\\:]{0,80}?)[ \t]*<([^<>\s]*@[^<>\s]*)>",
-    )
-});
-static MENTION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>"));
+    );
+
+    MENTION = pattern(r"<@(?:[!&]?[0-9]+|[UW][A-Z0-9]{6,}|\*+)(?:\|[^>\s]*)?>");
+}
 /// What stands before and after reasoning: models of DeepSeek and Qwen, Mistral, Kimi, ByteDance, OpenAI (gpt-oss), Google,
 /// OpenThinker, LongCat, Cohere, Apertus, Open WebUI, and what prompts ask for. In lower case.
 const REASONING_TAGS: [(&str, &str); 36] = [
@@ -86,35 +83,35 @@ const REASONING_TAGS: [(&str, &str); 36] = [
     ("[thinking]", "[/thinking]"),
     ("[reasoning]", "[/reasoning]"),
 ];
-/// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag in angle brackets ends
-/// one that such a tag begins. Of the other tags, each has its own end.
-static REASONING: LazyLock<Regex> = LazyLock::new(|| {
-    let marked = REASONING_TAGS
-        .iter()
-        .filter(|(open, _)| name_in_angles(open).is_none());
-    let mut blocks = vec![format!(
-        r"<(?:{0})(?:\s[^<>]{{0,200}})?>.*?</(?:{0})\s*>",
-        names_in_angles()
-    )];
-    blocks.extend(
-        marked.map(|(open, close)| format!("{}.*?{}", regex::escape(open), regex::escape(close))),
-    );
-    pattern(&format!(r"(?is)(?:{})[ \t]*\n*", blocks.join("|")))
-});
-/// A block that begins a line and never ends: the log was cut.
-static UNCLOSED_REASONING: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
+lazy_patterns! {
+    /// A block of reasoning up to its end tag. The `regex` crate has no back reference, so any end tag in angle brackets ends
+    /// one that such a tag begins. Of the other tags, each has its own end.
+    REASONING = {
+        let marked = REASONING_TAGS
+            .iter()
+            .filter(|(open, _)| name_in_angles(open).is_none());
+        let mut blocks = vec![format!(
+            r"<(?:{0})(?:\s[^<>]{{0,200}})?>.*?</(?:{0})\s*>",
+            names_in_angles()
+        )];
+        blocks.extend(
+            marked.map(|(open, close)| format!("{}.*?{}", regex::escape(open), regex::escape(close))),
+        );
+        pattern(&format!(r"(?is)(?:{})[ \t]*\n*", blocks.join("|")))
+    };
+
+    /// A block that begins a line and never ends: the log was cut.
+    UNCLOSED_REASONING = pattern(&format!(
         r"(?is)(?:^|\n)[ \t]*<(?:{})(?:\s[^<>]{{0,200}})?>.*$",
         names_in_angles()
-    ))
-});
-/// A remaining tag.
-static REASONING_TAG: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
+    ));
+
+    /// A remaining tag.
+    REASONING_TAG = pattern(&format!(
         r"(?i)</?(?:{})(?:\s[^<>]{{0,200}})?>",
         names_in_angles()
-    ))
-});
+    ));
+}
 
 /// The names of the tags in angle brackets. Such a tag without an attribute or an end is so common in prose that it must be
 /// one of these.

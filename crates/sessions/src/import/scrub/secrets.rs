@@ -2,23 +2,24 @@
 //! base64.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use regex::Regex;
 
 use super::edit::{first_bytes, unescaped};
 use super::passwords::passwords;
 use super::rules::{TOKENS, compiled};
 use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
+use base::lazy_patterns;
 
-static KEY_BLOCK: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
-static KEY_END: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"));
-static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}"));
+lazy_patterns! {
+    KEY_BLOCK = compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----");
+
+    KEY_END = compiled(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----");
+
+    BASE64 = compiled(r"[A-Za-z0-9+/_-]{24,}={0,2}");
+}
 
 /// All secrets of `text`, in order, none inside another.
 pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
