@@ -96,13 +96,18 @@ pub struct Usage {
 impl Usage {
     /// This usage minus `other`. A number is unknown if either is.
     pub fn without(&self, other: &Usage) -> Usage {
+        self.with(other, subtract_known)
+    }
+
+    /// This usage and `other`, number by number.
+    fn with(&self, other: &Usage, number: KnownOf) -> Usage {
         Usage {
-            input: subtract_known(self.input, other.input),
-            cached_input: subtract_known(self.cached_input, other.cached_input),
-            cache_write: subtract_known(self.cache_write, other.cache_write),
-            cache_write_hour: subtract_known(self.cache_write_hour, other.cache_write_hour),
-            output: subtract_known(self.output, other.output),
-            reasoning: subtract_known(self.reasoning, other.reasoning),
+            input: number(self.input, other.input),
+            cached_input: number(self.cached_input, other.cached_input),
+            cache_write: number(self.cache_write, other.cache_write),
+            cache_write_hour: number(self.cache_write_hour, other.cache_write_hour),
+            output: number(self.output, other.output),
+            reasoning: number(self.reasoning, other.reasoning),
         }
     }
 }
@@ -111,16 +116,12 @@ impl Add for Usage {
     type Output = Usage;
     /// The usage of two calls. A number is unknown if either is.
     fn add(self, other: Usage) -> Usage {
-        Usage {
-            input: add_known(self.input, other.input),
-            cached_input: add_known(self.cached_input, other.cached_input),
-            cache_write: add_known(self.cache_write, other.cache_write),
-            cache_write_hour: add_known(self.cache_write_hour, other.cache_write_hour),
-            output: add_known(self.output, other.output),
-            reasoning: add_known(self.reasoning, other.reasoning),
-        }
+        self.with(&other, add_known)
     }
 }
+
+/// A number from two that may be unknown.
+type KnownOf = fn(Option<Tokens>, Option<Tokens>) -> Option<Tokens>;
 
 fn subtract_known(all: Option<Tokens>, part: Option<Tokens>) -> Option<Tokens> {
     Some(Tokens(all?.0.saturating_sub(part?.0)))

@@ -5,20 +5,17 @@ use super::conversation::DropReason;
 use super::draft::{CallResult, ConversationDraft};
 use super::written_call::is_name;
 
-/// Blocks that a harness puts beside the person's words at each turn.
-const INJECTED: [&str; 1] = ["environment_details"];
+/// A block that a harness puts beside the person's words at each turn.
+const INJECTED: &str = "environment_details";
 
 /// Adds the results in a text of the user's role to the calls that they answer, and returns the person's own words.
 pub(super) fn take_results(text: &str, draft: &mut ConversationDraft) -> String {
-    let mut own = text.to_owned();
-    for tag in INJECTED {
-        let (rest, blocks) = without_blocks(&own, tag);
-        if !blocks.is_empty() {
-            own = rest.trim().to_owned();
-        }
-        for _ in blocks {
-            draft.count(DropReason::Injected(tag.to_owned()));
-        }
+    let (mut own, injected) = without_blocks(text, INJECTED);
+    if !injected.is_empty() {
+        own = own.trim().to_owned();
+    }
+    for _ in injected {
+        draft.count(DropReason::Injected(INJECTED.to_owned()));
     }
     if let Some(task) = own
         .trim()

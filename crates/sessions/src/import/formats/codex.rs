@@ -104,7 +104,12 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
             if let Some(info) = payload.get("info") {
                 items.count_tokens(info, time_of(record), draft);
             }
-            read_event(str_of(payload, "type"), draft);
+            match str_of(payload, "type") {
+                "user_message" | "agent_message" | "agent_reasoning" => {
+                    draft.count(DropReason::DisplayCopy)
+                }
+                kind => draft.count_bookkeeping(format!("event {kind}")),
+            }
         }
         kind @ ("session_meta"
         | "world_state"
@@ -113,15 +118,6 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
             draft.count_bookkeeping(kind);
         }
         kind => draft.count_unknown(kind),
-    }
-}
-
-fn read_event(kind: &str, draft: &mut ConversationDraft) {
-    match kind {
-        "user_message" | "agent_message" | "agent_reasoning" => {
-            draft.count(DropReason::DisplayCopy)
-        }
-        _ => draft.count_bookkeeping(format!("event {kind}")),
     }
 }
 

@@ -44,13 +44,11 @@ fn model_of(run: &Value) -> Option<String> {
 fn read_trajectory(run: &Value, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
     let mut agents: HashMap<&str, usize> = HashMap::new();
-    let query = list_of(run, "trajectory")
-        .last()
-        .map_or(&[] as &[Value], |step| list_of(step, "query"));
-    let history = if list_of(run, "history").is_empty() {
-        query
-    } else {
-        list_of(run, "history")
+    let steps = list_of(run, "trajectory");
+    // Without a history, that before the last step.
+    let (history, last) = match (list_of(run, "history"), steps.last()) {
+        ([], Some(last)) => (list_of(last, "query"), Some(last)),
+        (history, _) => (history, None),
     };
     for item in history {
         let agent = str_of(item, "agent");
@@ -65,14 +63,9 @@ fn read_trajectory(run: &Value, drafts: &mut Vec<ConversationDraft>) {
     }
     if history.is_empty() {
         let mut draft = ConversationDraft::default();
-        list_of(run, "trajectory")
-            .iter()
-            .for_each(|step| read_step(step, &mut draft));
+        steps.iter().for_each(|step| read_step(step, &mut draft));
         drafts.push(draft);
-    } else if list_of(run, "history").is_empty()
-        && let (Some(step), Some(draft)) =
-            (list_of(run, "trajectory").last(), drafts.get_mut(first))
-    {
+    } else if let (Some(step), Some(draft)) = (last, drafts.get_mut(first)) {
         read_step(step, draft);
     }
 }
