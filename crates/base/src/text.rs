@@ -92,6 +92,18 @@ pub fn beside(text: &str, place: &Range<usize>) -> [Option<char>; 2] {
     [before.chars().next_back(), after.chars().next()]
 }
 
+/// The first bytes of a text, at most `most`, up to the end of a character. What looks ahead from every place of a text
+/// looks only so far: else a text of one long line takes quadratic time.
+pub fn first_bytes(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+}
+
+/// The last bytes of a text, for what looks back.
+pub fn last_bytes(text: &str, most: usize) -> &str {
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..)
+        .unwrap_or(text)
+}
+
 /// All strings of a JSON value, without keys.
 pub fn strings_in(value: &Value) -> Vec<&str> {
     match value {
@@ -203,6 +215,12 @@ pub fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_a_text_are_whole_characters() {
+        assert_eq!((first_bytes("aé文", 2), first_bytes("aé", 9)), ("a", "aé"));
+        assert_eq!((last_bytes("aé文", 4), last_bytes("é", 9)), ("文", "é"));
+    }
 
     #[test]
     fn words_survive_a_shell() {

@@ -20,7 +20,7 @@ use super::passages::{Origin, Passage, passages};
 use super::search::SearchIndex;
 use super::terms::{Term, terms};
 use crate::notes::rules;
-use base::text::one_line;
+use base::text::{first_bytes, one_line};
 use base::words::is_chinese;
 use sessions::transcript::estimate_tokens;
 
@@ -336,11 +336,7 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     }
     // A single word may be longer than an excerpt.
     let stretch = words.get(best).unwrap_or_default().concat();
-    let stretch = stretch.trim();
-    stretch
-        .get(..stretch.floor_char_boundary(QUOTED))
-        .unwrap_or_default()
-        .to_owned()
+    first_bytes(stretch.trim(), QUOTED).to_owned()
 }
 
 #[cfg(test)]

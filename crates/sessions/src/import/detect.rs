@@ -305,15 +305,14 @@ fn is_pi_message(record: &Value) -> bool {
 
 /// A record of Gemini CLI's stream: those of a session have other kinds.
 fn is_gemini_stream(record: &Value) -> bool {
-    let is_call = str_of(record, "type") == "tool_use" && has(record, "tool_name");
-    let is_text = str_of(record, "type") == "message" && has(record, "delta");
-    let is_frame = match str_of(record, "type") {
+    match str_of(record, "type") {
+        "tool_use" => has(record, "tool_name"),
+        "message" => has(record, "delta"),
         "init" => has(record, "session_id") && has(record, "model"),
         "result" => has(record, "status") && !has(record, "subtype"),
         "tool_result" => has(record, "tool_id"),
         _ => false,
-    };
-    is_call || is_text || is_frame
+    }
 }
 
 /// A trajectory as Hermes exports it.

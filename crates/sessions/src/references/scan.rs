@@ -1,8 +1,10 @@
 //! Finds the references in a text, in one pass over its words and what is around them.
 
 use std::collections::HashSet;
+use std::iter::Peekable;
 use std::ops::Range;
 
+use base::text::last_bytes;
 use base::words::{is_han, is_kana};
 
 use super::noise::{is_error_line, is_measure, is_stopped};
@@ -47,8 +49,7 @@ struct Scanner<'a> {
     kind_of_text: TextKind,
     references: Vec<(Range<usize>, Reference)>,
     /// Quotes that are one reference each, in order.
-    whole_quotes: std::vec::IntoIter<(Range<usize>, ReferenceKind)>,
-    next_quote: Option<(Range<usize>, ReferenceKind)>,
+    whole_quotes: Peekable<std::vec::IntoIter<(Range<usize>, ReferenceKind)>>,
 }
 
 impl<'a> Scanner<'a> {
@@ -57,14 +58,11 @@ impl<'a> Scanner<'a> {
             .into_iter()
             .filter_map(|quote| whole_quote(text, quote))
             .collect();
-        let mut whole_quotes = whole.into_iter();
-        let next_quote = whole_quotes.next();
         Scanner {
             text,
             kind_of_text,
             references: Vec::new(),
-            whole_quotes,
-            next_quote,
+            whole_quotes: whole.into_iter().peekable(),
         }
     }
 
@@ -82,10 +80,10 @@ impl<'a> Scanner<'a> {
     /// Adds the quotes that begin at or before `start`. Returns the end of the last one if it reaches beyond `start`.
     fn take_quotes(&mut self, start: usize) -> Option<usize> {
         let mut end = None;
-        while let Some((range, kind)) = self.next_quote.take_if(|(range, _)| range.start <= start) {
+        while let Some((range, kind)) = self.whole_quotes.next_if(|(range, _)| range.start <= start)
+        {
             end = Some(range.end).filter(|end| *end > start);
             self.add(range, kind);
-            self.next_quote = self.whole_quotes.next();
         }
         end
     }
@@ -348,7 +346,7 @@ fn is_number(text: &str, range: &Range<usize>) -> bool {
     if word.len() < 2 || !is_decimal {
         return false;
     }
-    let before = tail(text, range.start, 48);
+    let before = last_bytes(text.get(..range.start).unwrap_or(""), 48);
     let is_whole = !word.contains('.');
     if is_whole && word.len() <= 5 && follows_port(before) {
         return true;
@@ -380,14 +378,6 @@ fn is_before_unit(text: &str, at: usize) -> bool {
         .take_while(char::is_ascii_alphabetic)
         .collect();
     rest.starts_with('%') || UNITS.contains(&next.to_ascii_lowercase().as_str())
-}
-
-/// Up to `most` bytes of `text` before `at`.
-fn tail(text: &str, at: usize, most: usize) -> &str {
-    let start = (at.saturating_sub(most)..=at)
-        .find(|start| text.is_char_boundary(*start))
-        .unwrap_or(at);
-    text.get(start..at).unwrap_or("")
 }
 
 fn follows_port(before: &str) -> bool {
@@ -432,7 +422,7 @@ fn is_in_error_line(text: &str, at: usize, before: &str) -> bool {
     /// More bytes than the longest line, a character and a line break have: a text of one long line is not read again
     /// for each of its numbers.
     const NEAR: usize = LONGEST_ERROR_LINE + 6;
-    let near = tail(text, at, NEAR);
+    let near = last_bytes(text.get(..at).unwrap_or(""), NEAR);
     let start = at - near.len() + near.rfind('\n').map_or(0, |start| start + 1);
     let rest = text
         .get(start..text.floor_char_boundary(start + NEAR))

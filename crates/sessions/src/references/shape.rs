@@ -217,17 +217,15 @@ pub(super) fn command_at(
     }
     let first = next_word(text, program.end)?;
     let word = text.get(first.clone())?;
-    match (name, word) {
+    let second = match (name, word) {
         ("python" | "python3", "-m") | (_, "run" | "exec" | "compose") => {
-            let second = next_word(text, first.end)
-                .filter(|range| is_subcommand(text.get(range.clone()).unwrap_or("")));
-            match second {
-                Some(second) => Some(program.start..second.end),
-                None => is_subcommand(word).then_some(program.start..first.end),
-            }
+            next_word(text, first.end)
         }
-        _ => is_subcommand(word).then_some(program.start..first.end),
-    }
+        _ => None,
+    };
+    let mut words = [second, Some(first)].into_iter().flatten();
+    let last = words.find(|word| text.get(word.clone()).is_some_and(is_subcommand))?;
+    Some(program.start..last.end)
 }
 
 fn begins_command(before: &str, kind: TextKind) -> bool {

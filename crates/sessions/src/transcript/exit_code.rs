@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use base::lazy_patterns;
-use base::text::pattern;
+use base::text::{first_bytes, last_bytes, pattern};
 
 lazy_patterns! {
     STATEMENT = pattern(
@@ -141,13 +141,8 @@ fn code_in_json(text: &str) -> Option<i64> {
             .into_iter()
             .find_map(|at| value.pointer(at)?.as_i64());
     }
-    let (head, tail) = (
-        text.floor_char_boundary(ENDS),
-        text.floor_char_boundary(text.len().saturating_sub(ENDS)),
-    );
-    let ends = [text.get(..head), text.get(tail..)];
-    ends.into_iter()
-        .flatten()
+    [first_bytes(text, ENDS), last_bytes(text, ENDS)]
+        .into_iter()
         .find_map(|end| FIELD.captures(end)?.get(1)?.as_str().parse().ok())
 }
 

@@ -131,18 +131,6 @@ fn colour_length(rest: &[u8]) -> usize {
     }
 }
 
-/// The first bytes of a text, at most `most`, up to the end of a character. What looks ahead from every place of a text
-/// looks only so far: else a text of one long line takes quadratic time.
-pub(super) fn first_bytes(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
-}
-
-/// The last bytes of a text, for what looks back.
-pub(super) fn last_bytes(text: &str, most: usize) -> &str {
-    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..)
-        .unwrap_or(text)
-}
-
 /// The text with each range replaced. Of overlapping ranges the first is replaced; ranges that change nothing are
 /// skipped.
 pub(super) fn replaced<'a>(
@@ -253,12 +241,6 @@ mod tests {
             joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"),
             "ghp 喜\u{200b}欢 a\u{200b}欢"
         );
-    }
-
-    #[test]
-    fn ends_of_a_text_are_whole_characters() {
-        assert_eq!((first_bytes("aé文", 2), first_bytes("aé", 9)), ("a", "aé"));
-        assert_eq!((last_bytes("aé文", 4), last_bytes("é", 9)), ("文", "é"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use aho_corasick::AhoCorasick;
 use super::conversation::ORPHAN_HEAD;
 use crate::transcript::{Fixture, Message, Role};
 use base::message::unpaired;
-use base::text::{beside, each_string};
+use base::text::{beside, each_string, first_bytes};
 use edit::cut;
 use personal::HandleMatcher;
 use secrets::secrets;
@@ -373,7 +373,7 @@ fn used_numbers(fixture: &mut Fixture) -> BTreeMap<String, usize> {
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     each_text(fixture, &mut |text| {
         for (at, _) in text.match_indices("REDACTED_") {
-            let rest = edit::first_bytes(text.get(at..).unwrap_or(""), LONGEST_NAME);
+            let rest = first_bytes(text.get(at..).unwrap_or(""), LONGEST_NAME);
             let end = rest
                 .find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'))
                 .unwrap_or(rest.len());

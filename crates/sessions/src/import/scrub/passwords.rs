@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 
 use regex::{Regex, bytes};
 
-use super::edit::{joined_ranges, last_bytes};
+use super::edit::joined_ranges;
 use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, words};
 use super::rules::{POSITIONS, ascii, compiled};
 use super::separators::{cut_value, trimmed, value_after, value_at};
@@ -26,6 +26,7 @@ use super::values::{
     FoundSecret, ValueSyntax, is_blank, is_code, is_identifier, is_label, is_path, is_reference,
     is_strong, kind_of, push_if_secret,
 };
+use base::text::last_bytes;
 
 /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
 /// (`是`, `改成了`, `ist`) or a note in brackets.

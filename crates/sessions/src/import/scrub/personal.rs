@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::edit::{last_bytes, replaced, unescaped};
+use super::edit::{replaced, unescaped};
 use base::lazy_patterns;
-use base::text::{around, beside, pattern};
+use base::text::{around, beside, last_bytes, pattern};
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.

@@ -7,11 +7,12 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::edit::{first_bytes, unescaped};
+use super::edit::unescaped;
 use super::passwords::passwords;
 use super::rules::{TOKENS, compiled};
 use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
 use base::lazy_patterns;
+use base::text::first_bytes;
 
 lazy_patterns! {
     KEY_BLOCK = compiled(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----");

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::edit::{first_bytes, last_bytes};
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::rules::compiled;
 use super::values::{ValueSyntax, is_strong};
+use base::text::{first_bytes, last_bytes};
 
 /// Where a value is, and how it is written.
 pub(super) type ValuePlace = (Range<usize>, ValueSyntax);

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::edit::first_bytes;
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::rules::compiled;
+use base::text::first_bytes;
 use base::words::WordList;
 
 /// Texts that stand for no value, in lower case and without the signs around them.
