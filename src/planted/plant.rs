@@ -401,10 +401,10 @@ fn position_of(kind: Kind, turn: usize) -> Position {
 fn shell_of(messages: &[Message]) -> (String, String) {
     let calls = messages.iter().flat_map(|message| &message.tool_calls);
     let mut shells = calls.filter_map(|call| {
-        let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+        let arguments = call.arguments()?;
         let argument = COMMAND_KEYS
             .into_iter()
-            .find(|name| arguments[*name].is_string())?;
+            .find(|name| arguments.get(*name).is_some_and(Value::is_string))?;
         Some((call.function.name.clone(), argument.to_owned()))
     });
     shells

@@ -4,6 +4,7 @@
 use crate::named_enum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 named_enum! {
     /// Who speaks.
@@ -110,6 +111,11 @@ impl ToolCall {
             kind: CallKind::Function,
             function,
         }
+    }
+
+    /// The arguments by name; `None` for what is no JSON object, which models write at times.
+    pub fn arguments(&self) -> Option<Map<String, Value>> {
+        serde_json::from_str(&self.function.arguments).ok()
     }
 }
 

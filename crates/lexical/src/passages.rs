@@ -1,7 +1,5 @@
 //! Texts cut into passages: sentences of people, lines of programs, entries of summaries.
 
-use serde_json::Value;
-
 use crate::notes::{SessionOutline, readable};
 use base::words::sentences;
 use sessions::transcript::{FileRecord, Message, Role, ToolCall};
@@ -123,8 +121,7 @@ impl PassageCollector {
     }
 
     fn add_call(&mut self, call: &ToolCall) {
-        let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(&call.function.arguments)
-        else {
+        let Some(arguments) = call.arguments() else {
             return self.push(Origin::Called, &call.function.arguments);
         };
         self.block += 1;

@@ -161,7 +161,7 @@ fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
 
 /// The items of the agent's own list with their states, if the call writes one; its tool may have any name.
 pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
-    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
+    let arguments = call.arguments()?;
     let mut lists = ["todos", "plan", "items", "tasks"].into_iter();
     let list = lists.find_map(|key| arguments.get(key)?.as_array())?;
     let items = list.iter().map(|item| {

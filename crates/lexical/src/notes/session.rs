@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::rules;
 use base::lazy_patterns;
@@ -146,8 +146,7 @@ impl SessionNotes {
 
     /// Notes the settings that a call writes, and what it changes: into `details`, with the path of each.
     fn note_call(&mut self, call: &ToolCall, details: &mut Vec<(String, String)>) {
-        let arguments: Value =
-            serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
+        let arguments = call.arguments().unwrap_or_default();
         let old = first_text(&arguments, &["old_string", "old_str", "oldText"]);
         let new = first_text(&arguments, &["new_string", "new_str", "newText"]);
         let whole = first_text(&arguments, &["content", "file_text"]);
@@ -262,8 +261,8 @@ fn is_measured(sentence: &str) -> bool {
         })
 }
 
-fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {
-    keys.iter().find_map(|key| arguments.get(key)?.as_str())
+fn first_text<'v>(arguments: &'v Map<String, Value>, keys: &[&str]) -> Option<&'v str> {
+    keys.iter().find_map(|key| arguments.get(*key)?.as_str())
 }
 
 /// The new text of a `sed` substitution in a line of shell.

@@ -80,7 +80,7 @@ pub fn targets(call: &ToolCall) -> Vec<Target> {
     if let Some(command) = command_of(call) {
         return targets_of_command(&command);
     }
-    let Ok(Value::Object(arguments)) = serde_json::from_str(&call.function.arguments) else {
+    let Some(arguments) = call.arguments() else {
         return Vec::new();
     };
     if let Some(operation) = file_operation(call) {

@@ -38,8 +38,7 @@ pub fn is_same_file(a: &str, b: &str) -> bool {
 
 /// The operations of a call, in order; none for a tool that is not known.
 pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
-    let arguments = serde_json::from_str(&call.function.arguments).unwrap_or(Value::Null);
-    let Value::Object(arguments) = arguments else {
+    let Some(arguments) = call.arguments() else {
         return patched(&call.function.arguments);
     };
     let mut operations = operations_of_tool(&call.function.name, &arguments);
@@ -64,8 +63,7 @@ pub fn file_operations(call: &ToolCall) -> Vec<FileOperation> {
 
 /// The first file of a call of a known file tool; `None` for shells and other tools.
 pub fn file_operation(call: &ToolCall) -> Option<FileOperation> {
-    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    let operations = operations_of_tool(&call.function.name, arguments.as_object()?);
+    let operations = operations_of_tool(&call.function.name, &call.arguments()?);
     operations.into_iter().next()
 }
 
@@ -229,8 +227,7 @@ const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "
 
 /// The command line of a shell call; `None` for other calls.
 pub fn command_of(call: &ToolCall) -> Option<String> {
-    let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
-    command_among(arguments.as_object()?)
+    command_among(&call.arguments()?)
 }
 
 fn command_among(arguments: &Map<String, Value>) -> Option<String> {
@@ -301,7 +298,7 @@ fn unquoted(text: &str) -> Option<String> {
 /// Whether a call may change files that it does not name: a sub-agent changes them unseen, and so do some commands.
 pub(crate) fn may_change_any_file(call: &ToolCall) -> bool {
     let name = call.function.name.to_lowercase();
-    let arguments = serde_json::from_str(&call.function.arguments).unwrap_or_default();
+    let arguments = call.arguments().unwrap_or_default();
     matches!(name.as_str(), "task" | "agent" | "spawn_agent")
         || commands_in(&arguments)
             .iter()

@@ -274,12 +274,8 @@ pub fn tool_schemas(fixture: &Fixture) -> Vec<Value> {
         .flat_map(|message| &message.tool_calls)
     {
         let properties = tools.entry(&call.function.name).or_default();
-        // Models write broken JSON at times; such a call still names its tool.
-        let arguments = serde_json::from_str(&call.function.arguments).unwrap_or_default();
-        let Value::Object(arguments) = arguments else {
-            continue;
-        };
-        for (name, value) in arguments {
+        // A call with broken arguments still names its tool.
+        for (name, value) in call.arguments().unwrap_or_default() {
             properties
                 .entry(name)
                 .or_insert_with(|| json!({ "type": json_type(&value) }));
