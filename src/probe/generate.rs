@@ -109,13 +109,13 @@ pub struct ProbeCandidate {
 
 pub(super) fn candidate(
     kind: ProbeType,
-    question: String,
+    question: impl Into<String>,
     facts: Vec<String>,
     reference: &str,
 ) -> ProbeCandidate {
     ProbeCandidate {
         kind,
-        question,
+        question: question.into(),
         expected_facts: facts,
         reference_answer: reference.to_owned(),
     }

@@ -199,7 +199,7 @@ fn file_list(
         (en, zh)
     };
     let reference = newest.join(", ");
-    let question = locale.pick(*en, *zh).to_owned();
+    let question = locale.pick(*en, *zh);
     (!newest.is_empty()).then(|| candidate(ProbeType::Artifact, question, newest, &reference))
 }
 
@@ -247,12 +247,10 @@ fn plan(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
         .iter()
         .filter(|item| item.chars().count() <= MAX_LINE);
     let open: Vec<String> = open.take(3).cloned().collect();
-    let question = locale
-        .pick(
-            "Which items of the agent's own plan were not done yet? Name the first of them.",
-            "代理自己的计划里，还有哪些事项没有完成？请说出最前面的几项。",
-        )
-        .to_owned();
+    let question = locale.pick(
+        "Which items of the agent's own plan were not done yet? Name the first of them.",
+        "代理自己的计划里，还有哪些事项没有完成？请说出最前面的几项。",
+    );
     let reference = open.join("; ");
     (!open.is_empty()).then(|| candidate(ProbeType::Continuation, question, open, &reference))
 }
@@ -304,9 +302,7 @@ fn request(sources: &SessionOutline, locale: Locale) -> Option<ProbeCandidate> {
     } else {
         vec![is_phrase.then(|| asked.to_owned())?]
     };
-    let question = locale
-        .pick("What did the user ask for last?", "用户最后要求做什么？")
-        .to_owned();
+    let question = locale.pick("What did the user ask for last?", "用户最后要求做什么？");
     Some(candidate(ProbeType::Continuation, question, facts, asked))
 }
 
@@ -315,42 +311,28 @@ fn work_state_probes(
     sources: &SessionOutline,
     locale: Locale,
 ) -> impl Iterator<Item = ProbeCandidate> {
+    let about = |question: &str, fact: &str, reference: &str| {
+        let facts = vec![fact.to_owned()];
+        candidate(ProbeType::Continuation, question, facts, reference)
+    };
+    let question = locale.pick(
+        "Which file was the agent changing last?",
+        "代理最后在修改哪个文件？",
+    );
     let file = sources
         .changed_last
         .iter()
         .find(|path| is_project_file(path))
-        .map(|path| {
-            let question = locale
-                .pick(
-                    "Which file was the agent changing last?",
-                    "代理最后在修改哪个文件？",
-                )
-                .to_owned();
-            candidate(
-                ProbeType::Continuation,
-                question,
-                vec![short_path(path).to_owned()],
-                path,
-            )
-        });
+        .map(|path| about(question, short_path(path), path));
+    let question = locale.pick(
+        "Which command did the agent run last?",
+        "代理最后运行了哪条命令？",
+    );
     let command = sources
         .last_command
         .as_deref()
         .filter(|command| is_whole_command(command))
-        .map(|command| {
-            let question = locale
-                .pick(
-                    "Which command did the agent run last?",
-                    "代理最后运行了哪条命令？",
-                )
-                .to_owned();
-            candidate(
-                ProbeType::Continuation,
-                question,
-                vec![command.to_owned()],
-                command,
-            )
-        });
+        .map(|command| about(question, command, command));
     file.into_iter().chain(command)
 }
 
