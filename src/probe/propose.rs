@@ -8,8 +8,8 @@ use super::decisions::{decisions, gap};
 use super::generate::{ProbeCandidate, candidate};
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use base::locale::Locale;
-use lexical::notes::SessionOutline;
 use lexical::notes::rules::{names_open_work, points_elsewhere, says_done, states_reason};
+use lexical::notes::{FileNote, SessionOutline};
 use sessions::transcript::{FileLedger, FileRecord};
 
 /// The most files that one question asks for.
@@ -115,6 +115,10 @@ fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
 /// Whether a file is in the answer to a question about files.
 type FileState = fn(&FileRecord) -> bool;
 
+fn is_changed(file: &FileRecord) -> bool {
+    file.modified && !file.created && !file.may_be_new && !file.deleted
+}
+
 /// The questions about files, each in both languages: for all of them, and for the last ones.
 const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
     (
@@ -128,7 +132,7 @@ const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
         ],
     ),
     (
-        |file| file.modified && !file.created && !file.may_be_new && !file.deleted,
+        is_changed,
         [
             [
                 "Which existing files were changed?",
@@ -154,7 +158,8 @@ const FILE_QUESTIONS: [(FileState, [[&str; 2]; 2]); 3] = [
 
 fn files(sources: &SessionOutline, locale: Locale) -> Vec<ProbeCandidate> {
     let lists = FILE_QUESTIONS.iter().filter_map(|(wanted, words)| {
-        let found = sources.files.iter().filter(|file| wanted(file));
+        let files = sources.files.iter().map(|note| &note.file);
+        let found = files.filter(|file| wanted(file));
         let paths = project_files(found.map(|file| &file.path));
         file_list(&paths, words, locale)
     });
@@ -206,18 +211,18 @@ fn file_list(
 /// Questions about what was changed in each file.
 fn changes(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     sources
-        .modified
+        .files
         .iter()
         .rev()
-        .filter(|(path, _)| is_project_file(path))
-        .filter_map(move |(path, details)| {
+        .filter(|note| is_changed(&note.file) && is_project_file(&note.file.path))
+        .filter_map(move |FileNote { file, details }| {
             let mut facts: Vec<String> = details
                 .iter()
                 .filter_map(|detail| terms(detail).into_iter().next_back())
                 .collect();
             facts.dedup();
             facts.truncate(3);
-            let path = short_path(path);
+            let path = short_path(&file.path);
             let question = locale.pick(
                 format!("What was changed in `{path}`?"),
                 format!("`{path}` 里改了什么？"),
@@ -345,29 +350,25 @@ mod tests {
     use sessions::transcript::Point;
     use sessions::transcript::{Message, Role, ToolCall};
 
+    fn noted(path: &str, note: fn(&mut FileRecord), details: &[&str]) -> FileNote {
+        let mut noted = FileNote::default();
+        noted.file.path = path.to_owned();
+        note(&mut noted.file);
+        noted.details = details.iter().map(|detail| (*detail).to_owned()).collect();
+        noted
+    }
+
     fn sources() -> SessionOutline {
         SessionOutline {
             files: vec![
-                FileRecord {
-                    path: "src/export.py".into(),
-                    created: true,
-                    ..FileRecord::default()
-                },
-                FileRecord {
-                    path: "src/app.py".into(),
-                    modified: true,
-                    ..FileRecord::default()
-                },
-                FileRecord {
-                    path: "/private/tmp/task.output".into(),
-                    read: true,
-                    ..FileRecord::default()
-                },
+                noted("src/export.py", |file| file.created = true, &[]),
+                noted(
+                    "src/app.py",
+                    |file| file.modified = true,
+                    &["timeout = 10 → timeout_seconds = 30"],
+                ),
+                noted("/private/tmp/task.output", |file| file.read = true, &[]),
             ],
-            modified: vec![(
-                "src/app.py".into(),
-                vec!["timeout = 10 → timeout_seconds = 30".into()],
-            )],
             changed_last: Some("src/app.py".into()),
             failures: vec![
                 ("pytest -q".into(), vec!["ValueError: bad delimiter".into()]),

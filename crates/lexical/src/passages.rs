@@ -1,6 +1,6 @@
 //! Texts cut into passages: sentences of people, lines of programs, entries of summaries.
 
-use crate::notes::{SessionOutline, readable};
+use crate::notes::{FileNote, SessionOutline, readable};
 use base::words::sentences;
 use sessions::transcript::{FileRecord, Message, Role, ToolCall};
 
@@ -96,7 +96,7 @@ impl PassageCollector {
             self.block += 1;
             self.push(Origin::Noted(subject), text);
         };
-        for file in &outline.files {
+        for FileNote { file, .. } in &outline.files {
             note(file_subject(file), &file.path);
         }
         for (command, lines) in &outline.failures {

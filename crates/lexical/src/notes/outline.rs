@@ -4,20 +4,17 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{SessionNotes, rules};
+use super::{FileNote, SessionNotes, rules};
 use base::words::WordList;
 use sessions::transcript::{
-    FileRecord, Message, Role, ToolCall, command_of, is_refused_by_user, shell_commands,
-    typed_words,
+    Message, Role, ToolCall, command_of, is_refused_by_user, shell_commands, typed_words,
 };
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionOutline {
     /// Files with what happened to them.
-    pub files: Vec<FileRecord>,
-    /// Files changed, by path, each with what was changed in it.
-    pub modified: Vec<(String, Vec<String>)>,
+    pub files: Vec<FileNote>,
     /// The file that was created or changed last.
     pub changed_last: Option<String>,
     /// Commands that failed, each with the lines that say what went wrong.
@@ -52,12 +49,7 @@ impl SessionOutline {
             .filter_map(|one| one.tool_call_id.as_deref())
             .collect();
         SessionOutline {
-            files: files.iter().map(|note| note.file.clone()).collect(),
-            modified: files
-                .iter()
-                .filter(|note| note.file.modified && !note.file.created && !note.file.may_be_new)
-                .map(|note| (note.file.path.clone(), note.details.clone()))
-                .collect(),
+            files: files.iter().copied().cloned().collect(),
             changed_last: files
                 .iter()
                 .filter(|note| note.file.created || note.file.modified)
