@@ -16,9 +16,8 @@ pub use rubric::{Anchors, Criterion, CriterionId, Dimension, Rubric, RubricFile,
 pub(crate) use score::by_dimension;
 pub use score::{CriterionScore, DimensionScores, Score, dimension_scores, grade};
 pub use selftest::{
-    Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD,
-    Quality, SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, UnqualifiedJudge,
-    allowed_misses, allowed_misses_in_all, draw_selftest, verdict,
+    Case, CaseId, CaseKind, DimensionResult, Quality, SELFTEST_CASES, SelfTest, SelfTestDesign,
+    SelfTestVerdict, UnqualifiedJudge, draw_selftest, verdict,
 };
 
 use crate::action::Template;

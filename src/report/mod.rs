@@ -29,9 +29,8 @@ pub use markdown::markdown;
 pub use observed::{economics, not_counted, observed, observed_page};
 pub use screen::screen;
 pub use styled::{
-    COLOR_MARK, Span, StyledText, TableCell, TextStyle, TextTable, fitted, known, wrap_lines,
+    COLOR_MARK, StyledText, TextStyle, TextTable, fitted, known, wrap_lines,
 };
-pub use translation::{Translation, translation};
 
 #[cfg(test)]
 mod situation_tests;

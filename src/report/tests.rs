@@ -2,6 +2,7 @@
 
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{FactClass, FactOutcome};
+use crate::report::translation::translation;
 use crate::report::*;
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;

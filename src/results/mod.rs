@@ -25,31 +25,26 @@ mod worst;
 /// Values by name, in the order of tables. Written out as an object.
 pub type Ordered<T, Name = String> = indexmap::IndexMap<Name, T>;
 
-pub use aggregates::CellCounts;
-pub use aggregates::planted::{PlantedComparison, PlantedControl, PlantedSummary, PlantedTest};
+pub use aggregates::planted::{PlantedComparison, PlantedSummary, PlantedTest};
 pub use aggregates::ranking::{RankedMethod, Ranking};
-pub use aggregates::scale::NarrowScaleCause;
-pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NotCompressed};
-pub use aggregates::shares::Economy;
-pub use aggregates::shares::OpenBookSummary;
-pub use aggregates::shares::{Share, ShareDifference};
-pub use comparison::changes::Collapse;
-pub use comparison::changes::LostConstraint;
-pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, SameContexts};
+pub use aggregates::scale::{ExcludedDimension, ExclusionReason, NarrowScaleCause};
+pub use aggregates::shares::{Economy, OpenBookSummary, Share, ShareDifference};
+pub use comparison::changes::{
+    Collapse, Differences, FixtureChanges, Flip, LostConstraint, ProbeFact,
+};
 pub use comparison::comparable::Incomparable;
 pub use comparison::gate::{
     Regression, drifted_losses, is_drift, measures_nothing, newly_failing, probability,
     regressions, signed, unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::reliability::Reliability;
-pub use comparison::values::{Comparison, DriftCheck, MethodChange, MethodComparison};
-pub use comparison::values::{CostChange, CostChanges};
+pub use comparison::values::{
+    Comparison, CostChange, CostChanges, DriftCheck, MethodChange, MethodComparison,
+};
 pub use comparison::{Side, compare, require_comparable};
 pub use figures::{FIGURES, Figure, FigureKind, FigureTableId, Measured, Unit};
-pub use files::design::{
-    Design, FixtureInfo, MethodInfo, MethodVariant, ModelInfo, ProbeInfo, RubricInfo,
-};
-pub use files::edits::{FindTextEdit, TextEdit, design_conflicts};
+pub use files::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+pub use files::edits::{FindTextEdit, TextEdit};
 pub use files::find::{
     all_sets, incomplete_beside, labels, lock_reports, lock_results, newest, open_results,
     open_side, previous, remove_results, unfinished_refresh,
@@ -57,13 +52,13 @@ pub use files::find::{
 pub use files::folder::{ResultsFolder, names};
 pub use files::label_folders::{LabelWriter, part_folders};
 pub use files::lines::{FEW, LinesFile, Rows};
-pub use files::manifest::{AnswerScores, Regraded, Regradings};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, StageCounts, Unused,
+    AnswerScores, Caveats, ComparisonScope, FORMAT, Manifest, Outcome, ReadingCheck, Regraded,
+    Regradings, StageCounts, Unused,
 };
-pub use files::row::ContextRow;
-pub use files::row::PlantedRow;
-pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep};
+pub use files::row::{
+    ContextRow, OpenBook, PlantedRow, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep,
+};
 pub use files::{FolderError, Label};
 pub use human::{AgreementResult, GradedSheet, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{

@@ -1,5 +1,6 @@
 //! Summaries against numbers computed by hand.
 
+use super::aggregates::CellCounts;
 use super::aggregates::contexts::fakes::context;
 use super::fakes::{design, model_info, row};
 use super::*;

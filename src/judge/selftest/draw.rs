@@ -23,7 +23,7 @@ use lexical::facts::Fact;
 use sessions::transcript::estimate_tokens;
 
 /// The size of the largest contexts of cases, in tokens.
-pub const MAX_PADDING: u64 = 32_000;
+const MAX_PADDING: u64 = 32_000;
 
 /// What decides which cases a project has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -466,9 +466,4 @@ impl SearchedCounts {
         }
         counts
     }
-
-    /// All answers counted.
-    pub fn all(&self) -> u64 {
-        self.lost_searched + self.lost_not_searched + self.kept_searched + self.kept_not_searched
-    }
 }

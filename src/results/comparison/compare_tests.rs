@@ -2,6 +2,7 @@
 
 use crate::action::Digest;
 use crate::judge::{Dimension, UnqualifiedJudge};
+use crate::results::comparison::changes::SameContexts;
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;

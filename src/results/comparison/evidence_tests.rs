@@ -6,6 +6,7 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::{Dimension, UnqualifiedJudge};
 use crate::measure::{FactClass, FactOutcome};
 use crate::planted::{Kind, Position, State};
+use crate::results::comparison::changes::SameContexts;
 use crate::results::aggregates::contexts::fakes::context;
 use crate::results::fakes::{NO_LINES, design, model_info};
 use crate::results::files::design::PlantedInfo;

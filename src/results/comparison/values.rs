@@ -358,13 +358,6 @@ impl CostChange {
         let (before, after) = (self.before?, self.after?);
         (before > 0.0).then(|| after / before - 1.0)
     }
-
-    /// Whether both sides are known and differ.
-    pub fn is_any(&self) -> bool {
-        self.before
-            .zip(self.after)
-            .is_some_and(|(before, after)| before != after)
-    }
 }
 
 /// What a method costs on both sides, over what both have.
