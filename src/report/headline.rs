@@ -24,10 +24,10 @@ pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let clauses = |named: usize| match (&result, &summary.ranking, &summary.comparison) {
         (MainResult::Levels, Some(ranking), _) => {
             let once = manifest.design.has_one_sample();
-            level_clauses(ranking, once, summary, named, tr)
+            Clauses { named, tr }.of_run(ranking, once, summary)
         }
         (MainResult::Change { trend }, _, Some(comparison)) => {
-            change_clauses(comparison, *trend, summary, named, tr)
+            Clauses { named, tr }.of_comparison(comparison, *trend, summary)
         }
         _ => vec![plain_sentence(&result, summary, manifest, tr)],
     };
@@ -161,74 +161,321 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", 100.0 * share)
 }
 
-// --- a run ---
-
-fn level_clauses(
-    ranking: &Ranking,
-    once: bool,
-    summary: &Summary,
+/// Makes the clauses of a sentence in a language. A clause names at most so many methods.
+struct Clauses<'t> {
     named: usize,
-    tr: &Translation,
-) -> Vec<String> {
-    let mut clauses = Vec::new();
-    let basis = basis(ranking.fixtures, once, tr);
-    if ranking.above_full.is_empty() {
-        let best = summary.methods.get(&ranking.best);
-        clauses.extend(best.map(|best| best_clause(&ranking.best, best, tr) + &basis));
-    } else {
-        let names = list(&ranking.above_full, named, tr, |one| {
-            format!(
-                "{} {}",
-                one.method,
-                difference(one.difference, one.ci95, tr)
-            )
-        });
-        clauses.push(tr.pick(
-            format!("Scored above the whole transcript, which contains everything: {names}{basis}"),
-            format!("评分高于包含全部内容的完整记录：{names}{basis}"),
-        ));
-        clauses.push(
-            tr.pick("no method is named best", "因此不称任何方法为最好")
-                .to_owned(),
-        );
+    tr: &'t Translation,
+}
+
+impl Clauses<'_> {
+    /// The first of several things, and how many more there are.
+    fn list<T>(&self, all: &[T], text: impl Fn(&T) -> String) -> String {
+        first_of(all, self.named, self.tr, text).join(self.tr.comma)
     }
-    let of = |separation: Separation| -> Vec<&RankedMethod> {
-        let others = ranking.others.iter();
-        others.filter(|one| one.separation == separation).collect()
-    };
-    let with_difference =
-        |one: &&RankedMethod| format!("{} {}", one.method, signed(one.difference));
-    let [apart, perhaps, rest] = [
-        Separation::Apart,
-        Separation::Perhaps,
-        Separation::NotSeparable,
-    ]
-    .map(of);
-    if ranking.fixtures >= MIN_CLUSTERS && ranking.above_full.is_empty() {
-        let methods = ranking.others.len() + 1;
-        let names = some_of(&apart, named, tr, with_difference);
-        clauses.extend(worded(tr, ["below it", "低于它"], names));
-        if !perhaps.is_empty() {
-            let names = list(&perhaps, named, tr, with_difference);
-            let why = match methods {
+
+    /// The list, or nothing.
+    fn some_of<T>(&self, all: &[T], text: impl Fn(&T) -> String) -> Option<String> {
+        (!all.is_empty()).then(|| self.list(all, text))
+    }
+
+    /// `regressed: a, b`; `None` for nothing.
+    fn worded(
+        &self,
+        [english, chinese]: [&str; 2],
+        parts: impl IntoIterator<Item = String>,
+    ) -> Option<String> {
+        let parts = joined(parts, self.tr.comma)?;
+        let (english, chinese) = (format!("{english}: {parts}"), format!("{chinese}：{parts}"));
+        Some(self.tr.pick(english, chinese))
+    }
+
+    fn names<S: ToString>(&self, names: &[S], words: [&str; 2]) -> Option<String> {
+        self.worded(words, self.some_of(names, S::to_string))
+    }
+
+    fn changes(&self, changes: &[MethodChange<'_>]) -> Option<String> {
+        self.some_of(changes, |change| method_phrase(change, self.tr))
+    }
+
+    // --- a run ---
+
+    fn of_run(&self, ranking: &Ranking, once: bool, summary: &Summary) -> Vec<String> {
+        let tr = self.tr;
+        let mut clauses = Vec::new();
+        let basis = basis(ranking.fixtures, once, tr);
+        if ranking.above_full.is_empty() {
+            let best = summary.methods.get(&ranking.best);
+            clauses.extend(best.map(|best| best_clause(&ranking.best, best, tr) + &basis));
+        } else {
+            let names = self.list(&ranking.above_full, |one| {
+                let points = difference(one.difference, one.ci95, tr);
+                format!("{} {points}", one.method)
+            });
+            clauses.push(tr.pick(
+                format!(
+                    "Scored above the whole transcript, which contains everything: {names}{basis}"
+                ),
+                format!("评分高于包含全部内容的完整记录：{names}{basis}"),
+            ));
+            clauses.push(
+                tr.pick("no method is named best", "因此不称任何方法为最好")
+                    .to_owned(),
+            );
+        }
+        if ranking.fixtures >= MIN_CLUSTERS && ranking.above_full.is_empty() {
+            clauses.extend(self.below_best(ranking));
+        }
+        clauses
+    }
+
+    /// The other methods, by whether they are below the best one.
+    fn below_best(&self, ranking: &Ranking) -> Vec<String> {
+        let tr = self.tr;
+        let of = |separation: Separation| -> Vec<&RankedMethod> {
+            let others = ranking.others.iter();
+            others.filter(|one| one.separation == separation).collect()
+        };
+        let with_difference =
+            |one: &&RankedMethod| format!("{} {}", one.method, signed(one.difference));
+        let names = self.some_of(&of(Separation::Apart), with_difference);
+        let apart = self.worded(["below it", "低于它"], names);
+        let perhaps = self.some_of(&of(Separation::Perhaps), with_difference);
+        let perhaps = perhaps.map(|names| {
+            let why = match ranking.others.len() + 1 {
                 2 => tr.pick(
                     "(too few fixtures to be sure)".to_owned(),
                     "（样本太少，不能确定）".to_owned(),
                 ),
-                _ => tr.pick(
+                methods => tr.pick(
                     format!("(not after correction for {methods} methods)"),
                     format!("（按 {methods} 个方法校正后不显著）"),
                 ),
             };
-            clauses.push(tr.pick(
+            tr.pick(
                 format!("perhaps below: {names} {why}"),
                 format!("可能低于它：{names}{why}"),
+            )
+        });
+        let rest = of(Separation::NotSeparable);
+        let names = self.some_of(&rest, |one| one.method.clone());
+        let rest = self.worded(["not separable from it", "与它分不开"], names);
+        apart.into_iter().chain(perhaps).chain(rest).collect()
+    }
+
+    // --- a comparison ---
+
+    /// The clauses on a comparison, the worst first. They are not alternatives: an order that shows only the first would hide
+    /// losses.
+    fn of_comparison(&self, change: &Comparison, trend: Trend, summary: &Summary) -> Vec<String> {
+        let tr = self.tr;
+        let with_verdict = |verdict| {
+            let mean = of_mean(change, verdict, tr).into_iter();
+            mean.chain(self.changes(&change.changes_with_verdict(verdict)))
+        };
+        let planted = change.names_of(MethodComparison::is_planted_worse);
+        let less_reliable = change.names_of(|compared| compared.reliability.test.regressed);
+        let growth = change.growth();
+        let longer = growth.filter(|growth| *growth > NOTABLE_GROWTH && trend == Trend::Improved);
+        let improved = match longer {
+            Some(growth) => [
+                format!("improved, but {} longer", percent(growth)),
+                format!("有提升，但长了 {}", percent(growth)),
+            ],
+            None => ["improved", "提升"].map(str::to_owned),
+        };
+        let found = [
+            self.confirmed_losses(change),
+            self.worded(["regressed", "退步"], with_verdict(Verdict::Regressed)),
+            self.names(&planted, ["more planted items go wrong", "植入项出错更多"]),
+            self.names(&less_reliable, ["fails more often", "失败更多"]),
+            self.names(&change.absent, ["missing here", "本侧缺少"]),
+            self.gaps(change, summary),
+            self.collapsed(&change.collapsed),
+            self.worded(
+                improved.each_ref().map(String::as_str),
+                with_verdict(Verdict::Improved),
+            ),
+        ];
+        let mut clauses: Vec<String> = found.into_iter().flatten().collect();
+        let [small, unproven] = changes_without_verdict(change, summary);
+        clauses.extend(self.small(&small));
+        let has_finding = !clauses.is_empty();
+        clauses.extend(self.unproven(&unproven, has_finding));
+        if clauses.is_empty() {
+            clauses.push(unchanged_clause(change, trend, tr));
+        }
+        if let Some(first) = clauses.first_mut() {
+            *first = with_edit(first, change, summary, tr);
+        }
+        // An improvement has named a notable growth already.
+        let growth = growth.filter(|_| longer.is_none());
+        clauses.extend(self.remarks(change, trend, growth));
+        clauses
+    }
+
+    /// `` anchored lost the user's rule `no new dependency` ``: the gate fails because of this.
+    fn confirmed_losses(&self, change: &Comparison) -> Option<String> {
+        let losses = losses(change, |lost| lost.is_confirmed);
+        self.some_of(&losses, |(method, loss)| {
+            let rule = code(&loss.fact.fact);
+            self.tr.pick(
+                format!("{method} lost the user's rule {rule}"),
+                format!("{method} 丢失用户的规则 {rule}"),
+            )
+        })
+    }
+
+    fn gaps(&self, change: &Comparison, summary: &Summary) -> Option<String> {
+        let baseline = &change.baseline;
+        let gaps = not_comparable(change, summary);
+        let all = self.some_of(&gaps, |(method, missing, of)| {
+            let [cells, of] = [missing, of].map(|count| grouped(*count));
+            match missing {
+                0 => self.tr.pick(
+                    format!("{method} (cells of {baseline} are missing)"),
+                    format!("{method}（{baseline} 缺少单元）"),
+                ),
+                _ => self.tr.pick(
+                    format!("{method} ({cells} of {of} cells are missing)"),
+                    format!("{method}（{of} 个单元中缺 {cells} 个）"),
+                ),
+            }
+        });
+        self.worded(["not comparable", "无法比较"], all)
+    }
+
+    fn collapsed(&self, collapsed: &[Collapse]) -> Option<String> {
+        let all = self.some_of(collapsed, |one| {
+            let (method, fixture, points) = (&one.method, &one.fixture, signed(one.difference));
+            self.tr.pick(
+                format!("{method} on {fixture} {points}"),
+                format!("{method} 在 {fixture} 上 {points}"),
+            )
+        });
+        self.worded(["collapsed", "崩溃"], all)
+    }
+
+    /// Changes that are not chance and too small for a verdict; smaller than the margin only where the interval says so.
+    fn small(&self, small: &[MethodChange<'_>]) -> Vec<String> {
+        let is_within =
+            |one: &MethodChange<'_>| one.test.ci95.is_some_and(|ci| ci.is_within(MARGIN));
+        let (within, wider): (Vec<MethodChange<'_>>, Vec<MethodChange<'_>>) =
+            small.iter().copied().partition(is_within);
+        let words = [
+            format!("changed, possibly by {MARGIN} or more"),
+            format!("有变化，不排除 {MARGIN}"),
+            format!("a change, smaller than {MARGIN}"),
+            format!("有变化，小于 {MARGIN}"),
+        ];
+        let wider = self.worded([&words[0], &words[1]], self.changes(&wider));
+        let within = self.worded([&words[2], &words[3]], self.changes(&within));
+        wider.into_iter().chain(within).collect()
+    }
+
+    /// The methods of which nothing was shown. Where that is all there is to say, with what could have been found.
+    fn unproven(&self, unproven: &[MethodChange<'_>], has_finding: bool) -> Option<String> {
+        let tr = self.tr;
+        if has_finding {
+            let names = self.some_of(unproven, |one| one.method.to_owned())?;
+            return Some(tr.pick(
+                format!("no evidence on {names}"),
+                format!("{names} 证据不足"),
             ));
         }
-        let names = some_of(&rest, named, tr, |one| one.method.clone());
-        clauses.extend(worded(tr, ["not separable from it", "与它分不开"], names));
+        let names = self.with_reasons(unproven)?;
+        // These intervals exclude 0: what is in doubt is the judge.
+        if unproven.iter().all(|one| is_drift(one.test)) {
+            return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
+        }
+        let found = unproven
+            .iter()
+            .map(|one| one.test.mdd)
+            .reduce(|one, next| Some(one?.max(next?)))
+            .flatten();
+        let found = found.map_or_else(String::new, |points| {
+            tr.pick(
+                format!("; {points:.2} or more would have been found"),
+                format!("；{points:.2} 及以上会被发现"),
+            )
+        });
+        Some(tr.pick(
+            format!("no evidence of a change: {names}{found}"),
+            format!("没有证据表明有变化：{names}{found}"),
+        ))
     }
-    clauses
+
+    /// The methods without a verdict, with the reason: once, if all have the same.
+    fn with_reasons(&self, unproven: &[MethodChange<'_>]) -> Option<String> {
+        let first = unproven.first()?.test.reason;
+        if unproven.iter().all(|one| one.test.reason == first) {
+            return Some(self.changes(unproven)? + no_verdict(first, self.tr));
+        }
+        self.some_of(unproven, |one| {
+            method_phrase(one, self.tr) + no_verdict(one.test.reason, self.tr)
+        })
+    }
+
+    /// What else restricts or follows from a change, each in a few words. `growth` is that of the tokens, unless it was named.
+    fn remarks(&self, change: &Comparison, trend: Trend, growth: Option<f64>) -> Vec<String> {
+        let tr = self.tr;
+        let unconfirmed = losses(change, |lost| !lost.is_confirmed);
+        let unconfirmed = self.some_of(&unconfirmed, |(method, loss)| {
+            let rule = code(&loss.fact.fact);
+            let why = match loss.is_graded {
+                true => tr.pick("the grades do not say", "评分无法说明"),
+                false => tr.pick("not checked by a model", "未经模型核对"),
+            };
+            tr.pick(
+                format!("{method} may have dropped the user's rule {rule} ({why})"),
+                format!("{method} 可能丢失了用户的规则 {rule}（{why}）"),
+            )
+        });
+        let newly_failing = change.names_of(|compared| compared.reliability.is_only_new());
+        let one_sided = change.names_of(MethodComparison::is_one_sided);
+        let words = ["some grades only on one side", "部分评分仅一侧有"];
+        let restrictions = [
+            unconfirmed,
+            self.names(&newly_failing, ["new failures", "新的失败"]),
+            self.names(&one_sided, words),
+        ];
+        let rest = basis_of_change(change, trend, growth, tr);
+        restrictions.into_iter().flatten().chain(rest).collect()
+    }
+}
+
+/// How much is the same, how the sizes changed, and what the comparison rests on.
+fn basis_of_change(
+    change: &Comparison,
+    trend: Trend,
+    growth: Option<f64>,
+    tr: &Translation,
+) -> Vec<String> {
+    let unchanged = change.names_of(MethodComparison::is_same).len();
+    let unchanged = (unchanged > 0 && trend != Trend::Unchanged).then(|| {
+        let methods = tr.locale.count(unchanged, "method", "个方法");
+        methods + tr.pick(" unchanged", "无变化")
+    });
+    let notable = growth.filter(|growth| growth.abs() >= MIN_TOKEN_CHANGE);
+    let tokens = notable.map(|growth| {
+        let part = percent(growth.abs());
+        match growth < 0.0 {
+            true => tr.pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
+            false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
+        }
+    });
+    let labels = (change.labels > 1).then(|| {
+        let labels = change.labels;
+        tr.pick(
+            format!("the baseline was compared with {labels} labels so far"),
+            format!("该基线至今已与 {labels} 个标签比较"),
+        )
+    });
+    let is_once = change.single_run && trend != Trend::Unchanged;
+    let once = is_once.then(|| tr.pick("one run", "一次运行").to_owned());
+    let rules = tr.pick("built-in rules, no model", "内置规则，未用模型");
+    let rules = change.lexical.then(|| rules.to_owned());
+    let all = [unchanged, tokens, labels, once, rules];
+    all.into_iter().flatten().collect()
 }
 
 /// `anchored keeps 83% of the whole transcript's score (95%: 77 to 92%) with 12% of its tokens`: the share of that score,
@@ -294,11 +541,6 @@ fn basis(fixtures: usize, once: bool, tr: &Translation) -> String {
     }
 }
 
-/// The first of several things, and how many more there are.
-fn list<T>(all: &[T], named: usize, tr: &Translation, text: impl Fn(&T) -> String) -> String {
-    first_of(all, named, tr, text).join(tr.comma)
-}
-
 /// `−0.75 (95%: −1.01 to −0.49)`.
 fn difference(points: f64, ci95: Option<Interval>, tr: &Translation) -> String {
     let interval = ci95.map_or_else(String::new, |ci| {
@@ -311,99 +553,10 @@ fn difference(points: f64, ci95: Option<Interval>, tr: &Translation) -> String {
     format!("{}{interval}", signed(points))
 }
 
-// --- a comparison ---
-
-/// The clauses on a comparison, the worst first. They are not alternatives: an order that shows only the first would hide
-/// losses.
-fn change_clauses(
-    change: &Comparison,
-    trend: Trend,
-    summary: &Summary,
-    named: usize,
-    tr: &Translation,
-) -> Vec<String> {
-    let mut clauses = Vec::new();
-    let with_verdict = |verdict| {
-        let mean = of_mean(change, verdict, tr).into_iter();
-        mean.chain(listed(&change.changes_with_verdict(verdict), named, tr))
-    };
-    clauses.extend(confirmed_losses(change, named, tr));
-    let regressed = with_verdict(Verdict::Regressed);
-    clauses.extend(worded(tr, ["regressed", "退步"], regressed));
-    let planted = change.names_of(MethodComparison::is_planted_worse);
-    let words = ["more planted items go wrong", "植入项出错更多"];
-    clauses.extend(named_clause(&planted, named, tr, words));
-    let less_reliable = change.names_of(|compared| compared.reliability.test.regressed);
-    let words = ["fails more often", "失败更多"];
-    clauses.extend(named_clause(&less_reliable, named, tr, words));
-    let words = ["missing here", "本侧缺少"];
-    clauses.extend(named_clause(&change.absent, named, tr, words));
-    clauses.extend(missing_clause(change, summary, named, tr));
-    clauses.extend(collapse_clause(&change.collapsed, named, tr));
-    let growth = change.growth();
-    let longer = growth.filter(|growth| *growth > NOTABLE_GROWTH && trend == Trend::Improved);
-    let word = match longer {
-        Some(growth) => [
-            format!("improved, but {} longer", percent(growth)),
-            format!("有提升，但长了 {}", percent(growth)),
-        ],
-        None => ["improved", "提升"].map(str::to_owned),
-    };
-    let improved = with_verdict(Verdict::Improved);
-    clauses.extend(worded(tr, word.each_ref().map(String::as_str), improved));
-    let [small, unproven] = changes_without_verdict(change, summary);
-    clauses.extend(small_clauses(&small, named, tr));
-    let has_finding = !clauses.is_empty();
-    clauses.extend(unproven_clause(&unproven, has_finding, named, tr));
-    if clauses.is_empty() {
-        clauses.push(unchanged_clause(change, trend, tr));
-    }
-    if let Some(first) = clauses.first_mut() {
-        *first = with_edit(first, change, summary, tr);
-    }
-    // An improvement has named a notable growth already.
-    let growth = growth.filter(|_| longer.is_none());
-    clauses.extend(remarks(change, trend, growth, named, tr));
-    clauses
-}
-
 /// The growth in tokens from which the sentence on an improvement also names the growth.
 const NOTABLE_GROWTH: f64 = 0.1;
 /// Smaller changes in tokens, as a share, are not mentioned.
 const MIN_TOKEN_CHANGE: f64 = 0.01;
-
-/// `regressed: a, b`; `None` for nothing.
-fn worded(
-    tr: &Translation,
-    [english, chinese]: [&str; 2],
-    parts: impl IntoIterator<Item = String>,
-) -> Option<String> {
-    let parts = joined(parts, tr.comma)?;
-    Some(tr.pick(format!("{english}: {parts}"), format!("{chinese}：{parts}")))
-}
-
-fn named_clause<S: ToString>(
-    names: &[S],
-    named: usize,
-    tr: &Translation,
-    words: [&str; 2],
-) -> Option<String> {
-    worded(tr, words, some_of(names, named, tr, S::to_string))
-}
-
-/// The list, or nothing.
-fn some_of<T>(
-    all: &[T],
-    named: usize,
-    tr: &Translation,
-    text: impl Fn(&T) -> String,
-) -> Option<String> {
-    (!all.is_empty()).then(|| list(all, named, tr, text))
-}
-
-fn listed(changes: &[MethodChange<'_>], named: usize, tr: &Translation) -> Option<String> {
-    some_of(changes, named, tr, |change| method_phrase(change, tr))
-}
 
 fn of_mean(change: &Comparison, verdict: Verdict, tr: &Translation) -> Option<String> {
     let mean = change.mean_with_verdict(verdict)?;
@@ -457,131 +610,6 @@ fn losses(
         }
     }
     losses
-}
-
-/// `` anchored lost the user's rule `no new dependency` ``: the gate fails because of this.
-fn confirmed_losses(change: &Comparison, named: usize, tr: &Translation) -> Option<String> {
-    let losses = losses(change, |lost| lost.is_confirmed);
-    some_of(&losses, named, tr, |(method, loss)| {
-        let rule = code(&loss.fact.fact);
-        tr.pick(
-            format!("{method} lost the user's rule {rule}"),
-            format!("{method} 丢失用户的规则 {rule}"),
-        )
-    })
-}
-
-fn missing_clause(
-    change: &Comparison,
-    summary: &Summary,
-    named: usize,
-    tr: &Translation,
-) -> Option<String> {
-    let baseline = &change.baseline;
-    let gaps = not_comparable(change, summary);
-    let all = some_of(&gaps, named, tr, |(method, missing, of)| {
-        let [cells, of] = [missing, of].map(|count| grouped(*count));
-        match missing {
-            0 => tr.pick(
-                format!("{method} (cells of {baseline} are missing)"),
-                format!("{method}（{baseline} 缺少单元）"),
-            ),
-            _ => tr.pick(
-                format!("{method} ({cells} of {of} cells are missing)"),
-                format!("{method}（{of} 个单元中缺 {cells} 个）"),
-            ),
-        }
-    });
-    worded(tr, ["not comparable", "无法比较"], all)
-}
-
-fn collapse_clause(collapsed: &[Collapse], named: usize, tr: &Translation) -> Option<String> {
-    let all = some_of(collapsed, named, tr, |one| {
-        let (method, fixture, points) = (&one.method, &one.fixture, signed(one.difference));
-        tr.pick(
-            format!("{method} on {fixture} {points}"),
-            format!("{method} 在 {fixture} 上 {points}"),
-        )
-    });
-    worded(tr, ["collapsed", "崩溃"], all)
-}
-
-/// Changes that are not chance and too small for a verdict; smaller than the margin only where the interval says so.
-fn small_clauses(small: &[MethodChange<'_>], named: usize, tr: &Translation) -> Vec<String> {
-    let is_within = |one: &&MethodChange<'_>| one.test.ci95.is_some_and(|ci| ci.is_within(MARGIN));
-    let (within, wider): (Vec<&MethodChange<'_>>, Vec<&MethodChange<'_>>) =
-        small.iter().partition(is_within);
-    let clause = |small: &[&MethodChange<'_>], english: String, chinese: String| {
-        let names = some_of(small, named, tr, |one| method_phrase(one, tr));
-        worded(tr, [&english, &chinese], names)
-    };
-    let wider = clause(
-        &wider,
-        format!("changed, possibly by {MARGIN} or more"),
-        format!("有变化，不排除 {MARGIN}"),
-    );
-    let within = clause(
-        &within,
-        format!("a change, smaller than {MARGIN}"),
-        format!("有变化，小于 {MARGIN}"),
-    );
-    wider.into_iter().chain(within).collect()
-}
-
-/// The methods of which nothing was shown. Where that is all there is to say, with what could have been found.
-fn unproven_clause(
-    unproven: &[MethodChange<'_>],
-    has_finding: bool,
-    named: usize,
-    tr: &Translation,
-) -> Option<String> {
-    if has_finding {
-        let names = some_of(unproven, named, tr, |one| one.method.to_owned())?;
-        return Some(tr.pick(
-            format!("no evidence on {names}"),
-            format!("{names} 证据不足"),
-        ));
-    }
-    let names = listed_unproven(unproven, named, tr)?;
-    // These intervals exclude 0: what is in doubt is the judge.
-    if unproven.iter().all(|one| is_drift(one.test)) {
-        return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
-    }
-    let found = unproven
-        .iter()
-        .map(|one| one.test.mdd)
-        .reduce(|one, next| Some(one?.max(next?)))
-        .flatten();
-    let found = found.map_or_else(String::new, |points| {
-        tr.pick(
-            format!("; {points:.2} or more would have been found"),
-            format!("；{points:.2} 及以上会被发现"),
-        )
-    });
-    Some(tr.pick(
-        format!("no evidence of a change: {names}{found}"),
-        format!("没有证据表明有变化：{names}{found}"),
-    ))
-}
-
-/// The methods without a verdict, with the reason: once, if all have the same.
-fn listed_unproven(
-    unproven: &[MethodChange<'_>],
-    named: usize,
-    tr: &Translation,
-) -> Option<String> {
-    let first = unproven.first()?.test.reason;
-    if unproven.iter().all(|one| one.test.reason == first) {
-        let names = list(unproven, named, tr, |one| method_phrase(one, tr));
-        return Some(format!("{names}{}", no_verdict(first, tr)));
-    }
-    Some(list(unproven, named, tr, |one| {
-        format!(
-            "{}{}",
-            method_phrase(one, tr),
-            no_verdict(one.test.reason, tr)
-        )
-    }))
 }
 
 fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static str {
@@ -647,76 +675,4 @@ fn with_edit(first: &str, change: &Comparison, summary: &Summary, tr: &Translati
         EditNote::Several(count) => (format!("after {count} edits"), format!("{count} 处改动后")),
     };
     tr.pick(format!("{first} {english}"), format!("{chinese}，{first}"))
-}
-
-/// What else restricts or follows from a change, each in a few words. `growth` is that of the tokens, unless it was named.
-fn remarks(
-    change: &Comparison,
-    trend: Trend,
-    growth: Option<f64>,
-    named: usize,
-    tr: &Translation,
-) -> Vec<String> {
-    let unconfirmed = losses(change, |lost| !lost.is_confirmed);
-    let unconfirmed = some_of(&unconfirmed, named, tr, |(method, loss)| {
-        let rule = code(&loss.fact.fact);
-        let why = match loss.is_graded {
-            true => tr.pick("the grades do not say", "评分无法说明"),
-            false => tr.pick("not checked by a model", "未经模型核对"),
-        };
-        tr.pick(
-            format!("{method} may have dropped the user's rule {rule} ({why})"),
-            format!("{method} 可能丢失了用户的规则 {rule}（{why}）"),
-        )
-    });
-    let notable = growth.filter(|growth| growth.abs() >= MIN_TOKEN_CHANGE);
-    let tokens = notable.map(|growth| {
-        let part = percent(growth.abs());
-        match growth < 0.0 {
-            true => tr.pick(format!("{part} fewer tokens"), format!("词元减少 {part}")),
-            false => tr.pick(format!("{part} more tokens"), format!("词元增加 {part}")),
-        }
-    });
-    let unchanged = change.names_of(MethodComparison::is_same).len();
-    let unchanged = (unchanged > 0 && trend != Trend::Unchanged).then(|| {
-        let methods = tr.locale.count(unchanged, "method", "个方法");
-        methods + tr.pick(" unchanged", "无变化")
-    });
-    let fixed = |applies: bool, english: &str, chinese: &str| {
-        applies.then(|| tr.pick(english, chinese).to_owned())
-    };
-    let newly_failing = change.names_of(|compared| compared.reliability.is_only_new());
-    let one_sided = change.names_of(MethodComparison::is_one_sided);
-    [
-        unconfirmed,
-        named_clause(&newly_failing, named, tr, ["new failures", "新的失败"]),
-        named_clause(
-            &one_sided,
-            named,
-            tr,
-            ["some grades only on one side", "部分评分仅一侧有"],
-        ),
-        unchanged,
-        tokens,
-        (change.labels > 1).then(|| {
-            let labels = change.labels;
-            tr.pick(
-                format!("the baseline was compared with {labels} labels so far"),
-                format!("该基线至今已与 {labels} 个标签比较"),
-            )
-        }),
-        fixed(
-            change.single_run && trend != Trend::Unchanged,
-            "one run",
-            "一次运行",
-        ),
-        fixed(
-            change.lexical,
-            "built-in rules, no model",
-            "内置规则，未用模型",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
