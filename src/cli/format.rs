@@ -25,12 +25,6 @@ pub(crate) fn with_fields(value: &impl Serialize, fields: Value) -> Value {
     }
 }
 
-/// `text` in so many columns of a terminal, of which a Chinese character takes two.
-pub(crate) fn left(text: &str, columns: usize) -> String {
-    let blanks = columns.saturating_sub(display_width(text));
-    format!("{text}{}", " ".repeat(blanks))
-}
-
 /// How many columns of a terminal a text takes.
 pub(crate) fn display_width(text: &str) -> usize {
     textwrap::core::display_width(text)
@@ -141,7 +135,6 @@ mod tests {
 
     #[test]
     fn a_chinese_character_takes_two_columns() {
-        assert_eq!(left("评审", 6), "评审  ");
         assert_eq!(
             [
                 fitted("评审组", 6),

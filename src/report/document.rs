@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 
-use super::styled::{StyledText, TextStyle, TextTable, fitted};
+use super::styled::{StyledText, TextStyle, TextTable, fitted, plain_cell};
 use unicode_width::UnicodeWidthStr;
 
 /// What a report says in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Block {
-    /// A sentence; its style is its weight.
+    /// A sentence, or a text with lines of its own; its style is its weight.
     Sentence(TextStyle, String),
     /// Sentences below each other.
     List(Vec<String>),
@@ -23,12 +23,22 @@ pub enum Block {
 }
 
 impl Block {
-    pub(super) fn plain(text: impl Into<String>) -> Block {
+    pub fn plain(text: impl Into<String>) -> Block {
         Block::Sentence(TextStyle::Plain, text.into())
     }
 
-    pub(super) fn dim(text: impl Into<String>) -> Block {
+    pub fn dim(text: impl Into<String>) -> Block {
         Block::Sentence(TextStyle::Dim, text.into())
+    }
+
+    /// Values after their names, in a table without a header.
+    pub fn values(values: impl IntoIterator<Item = (String, String)>) -> Block {
+        let rows = values.into_iter();
+        let rows = rows.map(|(name, value)| vec![vec![(TextStyle::Dim, name)], plain_cell(value)]);
+        Block::Table(TextTable {
+            words: vec![1],
+            ..TextTable::new(["", ""], rows)
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -52,6 +62,15 @@ pub struct Section {
 }
 
 impl Section {
+    /// A section that only a terminal shows.
+    pub fn plain(title: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Section {
+        Section {
+            id: "",
+            title: title.into(),
+            blocks: blocks.into_iter().collect(),
+        }
+    }
+
     /// The section without blocks that say nothing; `None` if nothing but sentences is left.
     pub(super) fn new(
         id: &'static str,

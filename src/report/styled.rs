@@ -3,6 +3,7 @@
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use base::text::one_line;
 use stats::Verdict;
 
 /// What tables and sentences show for an unknown value.
@@ -50,7 +51,7 @@ impl TextStyle {
 pub const COLOR_MARK: char = '\u{FDD0}';
 
 /// A piece of text in one style.
-pub type Span = (TextStyle, String);
+pub(super) type Span = (TextStyle, String);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StyledText {
@@ -59,13 +60,12 @@ pub struct StyledText {
 }
 
 impl StyledText {
+    /// Adds a line, without the blanks at its end.
     pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
-        self.lines.push(
-            spans
-                .into_iter()
-                .filter(|(_, text)| !text.is_empty())
-                .collect(),
-        );
+        let spans = spans.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut spans: Vec<Span> = spans.collect();
+        while spans.pop_if(|(_, text)| text.trim().is_empty()).is_some() {}
+        self.lines.push(spans);
     }
 
     /// Ends a part. Two calls in a row leave one blank line.
@@ -75,11 +75,12 @@ impl StyledText {
         }
     }
 
-    /// Adds text in one style, wrapped at `width` between words, and between the characters of Chinese text.
+    /// Adds text in one style, whose lines are broken as by [`wrap_lines`].
     pub fn paragraph(&mut self, style: TextStyle, text: &str, width: usize) {
-        wrapped(text, width)
-            .into_iter()
-            .for_each(|line| self.line([(style, line)]));
+        let lines = wrap_lines(text, width);
+        lines
+            .lines()
+            .for_each(|line| self.line([(style, line.to_owned())]));
     }
 
     pub fn append(&mut self, other: StyledText) {
@@ -98,20 +99,17 @@ impl StyledText {
 
     /// The text without styles.
     pub fn plain(&self) -> String {
-        let lines = self.paint(|_, text| text.to_owned());
-        lines
-            .lines()
-            .map(|line| line.trim_end().to_owned() + "\n")
-            .collect()
+        self.paint(|_, text| text.to_owned())
     }
 }
 
-/// Breaks the lines of a text that are wider than `width`. What continues a line is indented like its beginning.
+/// Breaks the lines of a text that are wider than `width` between words, and between the characters of Chinese text. What
+/// continues a line is indented like its beginning; other blanks stay as they are.
 pub fn wrap_lines(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
-        let indent = " ".repeat(line.chars().take_while(|c| *c == ' ').count());
-        let parts = wrapped(line, width.saturating_sub(indent.len()));
+        let (indent, text) = line.split_at(line.len() - line.trim_start_matches(' ').len());
+        let parts = wrapped(text, width.saturating_sub(indent.len()));
         lines.extend(parts.into_iter().map(|part| format!("{indent}{part}")));
     }
     lines.join("\n")
@@ -120,39 +118,50 @@ pub fn wrap_lines(text: &str, width: usize) -> String {
 /// The lines of a text, broken between words and between the characters of Chinese text. A word that is wider than
 /// `width` is a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    for (piece, spaced) in pieces(text) {
-        let space = usize::from(spaced && !line.is_empty());
-        if !line.is_empty() && shown_width(&line) + space + shown_width(piece) > width {
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for (blanks, piece) in pieces(text) {
+        let (gap, own) = (blanks.width(), shown_width(piece));
+        if used > 0 && used + gap + own > width {
             lines.push(std::mem::take(&mut line));
-        } else if space == 1 {
-            line.push(' ');
+            used = 0;
+        } else {
+            line.push_str(blanks);
+            used += gap;
         }
         line.push_str(piece);
+        used += own;
     }
     lines.push(line);
     lines
 }
 
-/// The parts between which a line may break, each with whether a space precedes it: words, and wide (Chinese)
-/// characters with the punctuation that follows them.
-fn pieces(text: &str) -> Vec<(&str, bool)> {
-    let mut pieces = Vec::new();
-    for word in text.split_whitespace() {
-        let mut start = 0;
-        let mut before: Option<char> = None;
-        for (at, c) in word.char_indices() {
-            let may_break = before.is_some_and(|before| is_wide(before) || is_wide(c))
-                && !"，。；：、）！？".contains(c);
-            if may_break {
-                pieces.push((word.get(start..at).unwrap_or_default(), start == 0));
-                start = at;
-            }
-            before = Some(c);
+/// The parts between which a line may break, each after the blanks before it: words, and wide (Chinese) characters with the
+/// punctuation that follows them.
+fn pieces(text: &str) -> Vec<(&str, &str)> {
+    let (mut pieces, mut rest) = (Vec::new(), text.trim_end());
+    while !rest.is_empty() {
+        let (mut blanks, words) = rest.split_at(rest.len() - rest.trim_start().len());
+        let end = words.find(char::is_whitespace).unwrap_or(words.len());
+        let (mut word, after) = words.split_at(end);
+        rest = after;
+        while let Some(at) = first_break(word) {
+            let (piece, others) = word.split_at(at);
+            pieces.push((blanks, piece));
+            (blanks, word) = ("", others);
         }
-        pieces.push((word.get(start..).unwrap_or_default(), start == 0));
+        pieces.push((blanks, word));
     }
     pieces
+}
+
+/// The first place in a word at which a line may break: beside a wide character, but not before punctuation.
+fn first_break(word: &str) -> Option<usize> {
+    let after = word.char_indices().skip(1);
+    let mut pairs = word.chars().zip(after);
+    let found = pairs.find(|(before, (_, c))| {
+        (is_wide(*before) || is_wide(*c)) && !"，。；：、）！？".contains(*c)
+    });
+    found.map(|(_, (at, _))| at)
 }
 
 /// The parts of a word, each as wide as it may be.
@@ -187,7 +196,7 @@ fn is_wide(c: char) -> bool {
 }
 
 /// A table cell: one span per line.
-pub type TableCell = Vec<Span>;
+pub(super) type TableCell = Vec<Span>;
 
 pub(super) fn plain_cell(text: String) -> TableCell {
     vec![(TextStyle::Plain, text)]
@@ -245,7 +254,7 @@ impl TextTable {
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> TextTable {
         let cell = |(at, text): (usize, String)| match at == 0 || words.contains(&at) {
-            true => wrapped(&text, USUAL_NAME)
+            true => wrapped(&one_line(&text), USUAL_NAME)
                 .iter()
                 .flat_map(|line| parts_of(line, LONGEST_NAME))
                 .map(|line| (TextStyle::Plain, line))
@@ -428,7 +437,10 @@ impl TextTable {
             .iter()
             .map(|&column| self.header_lines(column, widths))
             .collect();
-        let height = headers.iter().map(Vec::len).max().unwrap_or(0);
+        let height = match self.header.iter().all(String::is_empty) {
+            true => 0,
+            false => headers.iter().map(Vec::len).max().unwrap_or(0),
+        };
         for level in 0..height {
             let heads = columns.iter().zip(&headers).flat_map(|(&column, lines)| {
                 // A short header is directly above the figures.

@@ -11,8 +11,8 @@ macro_rules! texts {
     ($($name:ident: $english:literal, $chinese:literal;)*) => {
         /// The texts of reports in one language.
         #[derive(Debug)]
-        pub struct Translation {
-            pub locale: Locale,
+        pub(super) struct Translation {
+            pub(super) locale: Locale,
             $(pub(super) $name: &'static str,)*
         }
 
@@ -22,7 +22,7 @@ macro_rules! texts {
 }
 
 /// The texts in a language.
-pub fn translation(locale: Locale) -> &'static Translation {
+pub(super) fn translation(locale: Locale) -> &'static Translation {
     locale.pick(&ENGLISH, &CHINESE)
 }
 
@@ -359,7 +359,7 @@ impl Translation {
     }
 
     /// The verdict of a test: `improved`, `no evidence (noise)`.
-    pub fn verdict(&self, test: &DifferenceTest) -> String {
+    pub(super) fn verdict(&self, test: &DifferenceTest) -> String {
         let (english, chinese) = match test.verdict {
             Verdict::Improved => ("improved", "提升"),
             Verdict::Regressed => ("regressed", "退步"),

@@ -16,7 +16,7 @@ use crate::cli::project::{folder as directory, given_results};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::plan::FailedAction;
-use crate::report::TextTable;
+use crate::report::{Block, Section, TextTable};
 use crate::results::{
     FixtureInfo, FolderError, Manifest, Outcome, ResultsFolder, Row, incomplete_beside, newest,
     open_results,
@@ -404,6 +404,34 @@ fn cell_json(row: &Row) -> Value {
         "fixture": fixture, "point": point, "method": method, "run": run, "probe": probe, "type": kind.name(),
         "overall": overall, "fact_survival": fact_survival, "keys": keys,
     })
+}
+
+/// The head of what is printed of a cell: its place, its score and where it is from.
+pub(crate) fn head(
+    place: &CellCoordinate,
+    overall: Option<f64>,
+    origin: String,
+    locale: Locale,
+) -> Section {
+    let CellCoordinate {
+        fixture,
+        point,
+        method,
+        run,
+        probe,
+        ..
+    } = place;
+    let probe = probe.iter().map(|probe| format!(" · {probe}"));
+    let probe: String = probe.collect();
+    let title = say!(
+        locale,
+        "{fixture} · point {} · {method} · run {run}{probe}",
+        "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe}",
+        point.0
+    );
+    let score = overall.map(|score| say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）"));
+    let score = Block::Sentence(score_style(overall), score.unwrap_or_default());
+    Section::plain(title, [score, Block::dim(origin)])
 }
 
 /// The style of a score.

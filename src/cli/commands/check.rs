@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::args::Common;
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure, render, render_some};
-use crate::cli::format::{count, display_width, left, money};
+use crate::cli::format::{count, money};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
@@ -336,53 +336,37 @@ fn print_pings(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
         return console.note("No model to ask: the built-in rules answer.");
     }
-    let width = pings
+    pings
         .iter()
-        .map(|ping| display_width(&ping.model))
-        .max()
-        .unwrap_or(0);
-    for ping in pings {
-        console.print(&format!(
-            "{}  {}",
-            left(&ping.model, width),
-            ping.outcome(console)
-        ));
-    }
+        .for_each(|ping| console.print(&ping.line(console)));
 }
 
 /// A line for each model that did not reply, also with `--quiet`.
 fn print_failed_pings(pings: &[Ping], console: &Console) {
-    for ping in pings.iter().filter(|ping| !ping.ok) {
-        console.eprint(&format!("{}  {}", ping.model, ping.outcome(console)));
-    }
+    let failed = pings.iter().filter(|ping| !ping.ok);
+    failed.for_each(|ping| console.eprint(&ping.line(console)));
 }
 
 impl Ping {
-    /// What came of it, in words.
-    fn outcome(&self, console: &Console) -> String {
-        let Ping {
-            ok,
-            seconds,
-            usd,
-            message,
-            ..
-        } = self;
-        match ok {
-            true => {
-                let price = if usd.is_some() {
-                    money(*usd)
-                } else {
-                    "its price is unknown".to_owned()
-                };
-                let time = seconds
-                    .map(|seconds| format!("{seconds:.1} s, "))
-                    .unwrap_or_default();
-                format!("{}  {time}{price}", console.paint(TextStyle::Good, "ok"))
-            }
-            false => {
-                let why = message.as_deref().unwrap_or("no reply");
-                format!("{}  {why}", console.paint(TextStyle::Bad, "failed"))
-            }
+    /// The model, and what came of it.
+    fn line(&self, console: &Console) -> String {
+        let model = &self.model;
+        if !self.ok {
+            let why = self.message.as_deref().unwrap_or("no reply");
+            return format!(
+                "{model}  {}  {why}",
+                console.paint(TextStyle::Bad, "failed")
+            );
         }
+        let price = match self.usd {
+            None => "its price is unknown".to_owned(),
+            known => money(known),
+        };
+        let time = self.seconds.map(|seconds| format!("{seconds:.1} s, "));
+        let time = time.unwrap_or_default();
+        format!(
+            "{model}  {}  {time}{price}",
+            console.paint(TextStyle::Good, "ok")
+        )
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
-use crate::report::{self, not_counted, observed, observed_page, styled, styled_sections};
+use crate::report::{self, not_counted, observed, observed_page, styled};
 use base::files::write_private;
 use base::locale::Locale;
 use base::say;
@@ -49,9 +49,6 @@ pub(crate) struct ObserveArgs {
     price_as: Option<ModelRef>,
 }
 
-/// The width in a file or a pipe, which scripts search: no sentence is broken.
-const WHOLE: usize = 10_000;
-
 /// Compactions on the page.
 const CASES: usize = 20;
 /// Compactions in the terminal; `--json` has all.
@@ -85,8 +82,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     console.report(&observation, || {
         let mut blocks = observed(&observation, shown(LISTED), found.others, locale);
         blocks.push(not_counted(&observation, locale));
-        let width = console.columns().unwrap_or(WHOLE);
-        console.print(&console.styled(&styled(&blocks, width)));
+        console.print(&console.styled(&styled(&blocks, console.whole_width())));
         if let Some(line) = rejections(&found.guarded, locale) {
             console.print(&format!("\n{line}"));
         }
@@ -146,9 +142,8 @@ fn show_economics(
     let mut both = json!(observation);
     both["economics"] = json!(economics);
     console.report(&both, || {
-        let width = console.columns().unwrap_or(WHOLE);
         let sections = report::economics(economics, console.locale);
-        console.print(&console.styled(&styled_sections(&sections, width)));
+        console.print(&console.document(&sections));
     });
     ended(observation.sessions.is_empty() && economics.sessions == 0)
 }

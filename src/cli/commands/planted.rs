@@ -1,18 +1,17 @@
 //! `compeval show FIXTURE --planted`: the items planted in a session, what contexts say of them, and what was replied.
 
-use std::fmt::Write as _;
-
 use super::cache::snapshot;
 use super::cell::{ShowArgs, chosen_results};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{open_request, project_paths_of, read_project};
-use crate::cli::terminal::{Console, TextStyle, page};
+use crate::cli::terminal::{Console, page};
 use crate::evaluation::recorded_context;
 use crate::pipeline::{
     Chain, CompressCell, FixtureIx, MatrixSelection, MethodIx, OpenRequest, Pipeline, PointIx,
     VariantIx,
 };
+use crate::report::{Block, Section};
 use crate::results::PlantedRow;
 use base::locale::Locale;
 use base::say;
@@ -49,36 +48,31 @@ pub(super) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let pipeline = read_project(&request).ok().map(|opened| opened.pipeline);
     let snapshot = snapshot(&paths.cache, console)?;
     console.report(&rows, || {
-        let mut text = String::new();
         let pipeline = pipeline.as_ref();
-        for row in &rows {
+        let items = rows.iter().map(|row| {
             let context = pipeline.and_then(|pipeline| context_of(pipeline, &snapshot, row));
-            item(&mut text, row, pipeline, context.as_deref(), console);
-        }
-        page(console, &text);
+            item(row, pipeline, context.as_deref(), console.locale)
+        });
+        page(console, &console.document(&items.collect::<Vec<_>>()));
     });
     Ok(Exit::Done)
 }
 
 /// One item: what was said in the session, what the context has, what was replied.
 fn item(
-    text: &mut String,
     row: &PlantedRow,
     pipeline: Option<&Pipeline>,
     context: Option<&str>,
-    console: &Console,
-) {
-    let locale = console.locale;
-    let is_wrong = row.is_right() == Some(false);
-    let style = if is_wrong {
-        TextStyle::Warning
-    } else {
-        TextStyle::Strong
+    locale: Locale,
+) -> Section {
+    let mark = match row.is_right() {
+        Some(false) => "✗ ",
+        _ => "",
     };
-    let place = say!(
+    let title = say!(
         locale,
-        "{} · {} · planted {} · point {} · {} ({})",
-        "{} · {} · 植入 {} · 压缩点 {} · {}（{}）",
+        "{mark}{} · {} · planted {} · point {} · {} ({})",
+        "{mark}{} · {} · 植入 {} · 压缩点 {} · {}（{}）",
         row.item,
         row.object,
         row.variant,
@@ -86,8 +80,6 @@ fn item(
         row.method,
         row.state
     );
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}", console.paint(style, &place));
     let variant = pipeline.and_then(|pipeline| {
         let variants = &pipeline.fixtures.first()?.variants;
         variants
@@ -95,12 +87,12 @@ fn item(
             .find(|variant| variant.number == row.variant)
     });
     let planted = variant.into_iter().flat_map(|variant| &variant.inserted);
-    for message in planted.flat_map(|(_, messages)| messages) {
-        let said = message.countable_text();
-        if said.contains(&row.object) {
-            let _ = writeln!(text, "  {}: {}", message.role.name(), said.trim());
-        }
-    }
+    let planted = planted.flat_map(|(_, messages)| messages);
+    let said = planted.filter_map(|message| {
+        let (role, said) = (message.role.name(), message.countable_text());
+        let is_meant = said.contains(&row.object);
+        is_meant.then(|| Block::plain(format!("  {role}: {}", said.trim())))
+    });
     let around = match context {
         None => say!(
             locale,
@@ -109,19 +101,20 @@ fn item(
         ),
         Some(context) => excerpt(context, &row.object, locale),
     };
-    let _ = writeln!(text, "  {} {around}", locale.pick("context:", "上下文："));
+    let around = format!("  {} {around}", locale.pick("context:", "上下文："));
     let done = match row.done {
         Some(true) => "do",
         Some(false) => "leave",
         None => "–",
     };
-    let said = row.said.map_or("–", |said| said.name());
+    let state = row.said.map_or("–", |said| said.name());
     let reply = say!(
         locale,
-        "reply: {done}; said: {said}",
-        "回复：{done}；所说状态：{said}"
+        "  reply: {done}; said: {state}",
+        "  回复：{done}；所说状态：{state}"
     );
-    let _ = writeln!(text, "  {}\n", console.paint(TextStyle::Dim, &reply));
+    let rest = [Block::plain(around), Block::dim(reply)];
+    Section::plain(title, said.chain(rest))
 }
 
 /// The text around each occurrence of the object.

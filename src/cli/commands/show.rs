@@ -1,21 +1,20 @@
 //! `compeval show`: everything about one cell.
 
-use std::fmt::Write as _;
-
 use serde_json::json;
 
 use crate::cli::args::Common;
 use crate::cli::commands::cache::{output_of, snapshot};
-use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
+use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, head, score_style};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{dimension_name, percent, probe_type, with_fields};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::EntryLookup;
 use crate::evaluation::{compress_cell, recorded_context};
+use crate::judge::CriterionId;
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{LoadedFixture, MatrixSelection, OpenRequest, Pipeline};
-use crate::report::known;
+use crate::report::{Block, Section, known};
 use crate::results::{Manifest, Row};
 use base::locale::Locale;
 use base::say;
@@ -44,7 +43,12 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
             console,
         };
-        page(console, &shown.text(context.as_deref()));
+        let text = console.document(&shown.sections(context.as_deref()));
+        let next = command_for("why", row, &manifest.label);
+        page(
+            console,
+            &format!("{text}{}", console.next_line(locale, next)),
+        );
     });
     Ok(Exit::Done)
 }
@@ -108,81 +112,40 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn text(&self, context: Result<&str, &String>) -> String {
+    fn sections(&self, context: Result<&str, &String>) -> Vec<Section> {
         let (row, locale) = (self.row, self.console.locale);
-        let mut text = self.head();
-        self.section(&mut text, locale.pick("Question", "问题"), "");
-        self.body(&mut text, &row.question);
-        self.facts(&mut text);
-        self.section(&mut text, locale.pick("Context", "上下文"), &self.size());
-        match context {
-            Ok("") => self.note(&mut text, locale.pick("empty", "空")),
-            Ok(context) => self.body(&mut text, &self.marked(context)),
-            Err(why) => self.note(
-                &mut text,
-                &say!(locale, "not available: {why}", "不可用：{why}"),
+        let context = match context {
+            Ok("") => note(locale.pick("empty", "空")),
+            Ok(context) => body(&self.marked(context)),
+            Err(why) => note(&say!(locale, "not available: {why}", "不可用：{why}")),
+        };
+        let answerer = say!(locale, "by {}", "出自 {}", row.answerer);
+        let answer = [Block::dim(answerer), body(&self.marked(&row.answer))].into_iter();
+        let first = [
+            self.head(),
+            Section::plain(locale.pick("Question", "问题"), [body(&row.question)]),
+            Section::plain(locale.pick("Expected facts", "预期事实"), self.facts()),
+            Section::plain(
+                locale.pick("Context", "上下文"),
+                [Block::dim(self.size()), context],
             ),
-        }
-        self.searches(&mut text);
-        self.section(
-            &mut text,
-            locale.pick("Answer", "回答"),
-            &say!(locale, "by {}", "出自 {}", row.answerer),
-        );
-        self.body(&mut text, &self.marked(&row.answer));
-        self.answer_notes(&mut text);
-        self.grades(&mut text);
-        self.write_footer(&mut text);
-        text
+        ];
+        let last = [
+            Section::plain(
+                locale.pick("Answer", "回答"),
+                answer.chain(self.answer_notes()),
+            ),
+            Section::plain(locale.pick("Grades", "评分"), self.grades()),
+        ];
+        first
+            .into_iter()
+            .chain(self.searches())
+            .chain(last)
+            .collect()
     }
 
-    fn paint(&self, style: TextStyle, text: &str) -> String {
-        self.console.paint(style, text)
-    }
-
-    fn section(&self, text: &mut String, heading: &str, beside: &str) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "\n{}  {}",
-            self.paint(TextStyle::Strong, heading),
-            self.paint(TextStyle::Dim, beside)
-        );
-    }
-
-    fn note(&self, text: &mut String, note: &str) {
-        let _ = writeln!(
-            text,
-            "  {}",
-            self.paint(TextStyle::Dim, &format!("({note})"))
-        );
-    }
-
-    /// Text wrapped to the width, its own lines kept.
-    fn body(&self, text: &mut String, body: &str) {
-        let options = textwrap::Options::new(self.console.width())
-            .initial_indent("  ")
-            .subsequent_indent("  ");
-        for line in body.trim_end().lines() {
-            let _ = writeln!(text, "{}", textwrap::fill(line, &options).trim_end());
-        }
-    }
-
-    fn head(&self) -> String {
+    fn head(&self) -> Section {
         let (row, locale) = (self.row, self.console.locale);
-        let place = say!(
-            locale,
-            "{} · point {} · {} · run {} · {}",
-            "{} · 压缩点 {} · {} · 第 {} 次 · {}",
-            row.fixture,
-            row.point,
-            row.method,
-            row.run,
-            row.probe
-        );
-        let score = known(row.overall, |score| {
-            say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）")
-        });
         let (manifest, kind) = (&self.found.manifest, probe_type(locale, row.kind));
         let (label, judge) = (&manifest.label, &row.judge);
         let rules = if manifest.design.is_lexical() {
@@ -195,12 +158,7 @@ impl Page<'_> {
             "{kind} probe · label {label} · graded by {judge}{rules}",
             "{kind}问题 · 标签 {label} · 评审 {judge}{rules}"
         );
-        format!(
-            "{}   {}\n{}\n",
-            self.paint(TextStyle::Strong, &place),
-            self.paint(score_style(row.overall), &score),
-            self.paint(TextStyle::Dim, &origin)
-        )
+        head(&row.place(), row.overall, origin, locale)
     }
 
     fn size(&self) -> String {
@@ -226,9 +184,8 @@ impl Page<'_> {
         }
     }
 
-    fn facts(&self, text: &mut String) {
+    fn facts(&self) -> Vec<Block> {
         let (row, locale) = (self.row, self.console.locale);
-        self.section(text, locale.pick("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
                 locale.pick(
@@ -241,21 +198,14 @@ impl Page<'_> {
                     "无：题库没有给出答案的事实",
                 )
             };
-            self.note(text, why);
+            return vec![note(why)];
         }
-        let widths = row.facts.iter().map(|fact| fact.fact.chars().count());
-        let width = widths.max().unwrap_or(0).min(48);
-        for fact in &row.facts {
+        let facts = row.facts.iter().map(|fact| {
             let (mark, style, what) = fate(fact, locale);
             let place = self.place_of_lost(fact).unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "  {} {:width$}  {}{place}",
-                self.paint(style, mark),
-                fact.fact,
-                self.paint(style, what)
-            );
-        }
+            Block::Sentence(style, format!("  {mark} {}  {what}{place}", fact.fact))
+        });
+        facts.collect()
     }
 
     /// The last message before the point in which a lost fact stood, by its index in the fixture.
@@ -301,7 +251,7 @@ impl Page<'_> {
             marked.push_str(before);
             // each line by itself, so that no colour runs over an indent
             let lines = fact.split('\n');
-            let lines = lines.map(|line| self.paint(TextStyle::Good, line));
+            let lines = lines.map(|line| self.console.paint(TextStyle::Good, line));
             marked.push_str(&lines.collect::<Vec<_>>().join("\n"));
             done = range.end;
         }
@@ -310,138 +260,123 @@ impl Page<'_> {
     }
 
     /// What an open-book answer searched for, and what it got to read.
-    fn searches(&self, text: &mut String) {
-        let Some(open) = &self.row.open_book else {
-            return;
-        };
-        let locale = self.console.locale;
-        for (number, search) in (1..).zip(&open.searches) {
-            let query = if search.query.is_empty() {
-                locale.pick("(invalid call)", "（请求有误）")
-            } else {
-                &search.query
+    fn searches(&self) -> Vec<Section> {
+        let (open, locale) = (self.row.open_book.as_ref(), self.console.locale);
+        let searches = open.map(|open| open.searches.as_slice());
+        if searches.is_some_and(<[_]>::is_empty) {
+            let none = note(locale.pick("none", "无"));
+            return vec![Section::plain(locale.pick("Searches", "检索"), [none])];
+        }
+        let searches = (1..).zip(searches.unwrap_or_default());
+        let searches = searches.map(|(number, search)| {
+            let query = match search.query.as_str() {
+                "" => locale.pick("(invalid call)", "（请求有误）"),
+                query => query,
             };
-            self.section(
-                text,
-                &say!(locale, "Search {number}", "第 {number} 次检索"),
-                query,
-            );
-            self.body(text, &self.marked(&search.returned));
-        }
-        if open.searches.is_empty() {
-            self.section(
-                text,
-                locale.pick("Searches", "检索"),
-                locale.pick("none", "无"),
-            );
-        }
+            let title = say!(locale, "Search {number}", "第 {number} 次检索");
+            let found = body(&self.marked(&search.returned));
+            Section::plain(title, [Block::dim(query), found])
+        });
+        searches.collect()
     }
 
-    fn answer_notes(&self, text: &mut String) {
+    /// What is wrong with the answer besides its grades.
+    fn answer_notes(&self) -> impl Iterator<Item = Block> {
         let (row, locale) = (self.row, self.console.locale);
-        let mut notes: Vec<(&str, String)> = Vec::new();
-        if row.truncated {
-            let why = locale.pick("the token limit cut the answer off", "回答被词元上限截断");
-            notes.push((locale.pick("truncated:", "截断："), why.to_owned()));
-        }
-        if !row.stale_facts.is_empty() {
-            let heading = locale.pick("superseded, but stated as current:", "已被取代却当作现状：");
-            notes.push((heading, row.stale_facts.join(locale.pick(", ", "、"))));
-        }
-        if !row.invented.is_empty() {
-            let heading = locale.pick("not in the transcript:", "会话记录中没有：");
-            notes.push((heading, row.invented.join(locale.pick(", ", "、"))));
-        }
-        if row.fabricated == Some(true) {
-            let why = locale.pick(
-                "the transcript does not contain this, and the answer asserts it",
-                "会话记录中没有此内容，而回答断言了它",
-            );
-            notes.push((locale.pick("fabricated:", "编造："), why.to_owned()));
-        }
-        for (what, names) in notes {
-            let _ = writeln!(text, "  {} {names}", self.paint(TextStyle::Bad, what));
-        }
-    }
-
-    fn grades(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.console.locale);
-        self.section(
-            text,
-            locale.pick("Grades", "评分"),
-            &say!(locale, "by {}, from 0 to 5", "评审 {}，0 至 5", row.judge),
+        let list = |heading: &str, names: &[String]| {
+            let names = names.join(locale.pick(", ", "、"));
+            (!names.is_empty()).then(|| format!("  {heading}{names}"))
+        };
+        let truncated = locale.pick(
+            "  truncated: the token limit cut the answer off",
+            "  截断：回答被词元上限截断",
         );
-        let options = textwrap::Options::new(self.console.width())
-            .initial_indent("      ")
-            .subsequent_indent("      ");
+        let stale = locale.pick(
+            "superseded, but stated as current: ",
+            "已被取代却当作现状：",
+        );
+        let invented = locale.pick("not in the transcript: ", "会话记录中没有：");
+        let fabricated = locale.pick(
+            "  fabricated: the transcript does not contain this, and the answer asserts it",
+            "  编造：会话记录中没有此内容，而回答断言了它",
+        );
+        let notes = [
+            row.truncated.then(|| truncated.to_owned()),
+            list(stale, &row.stale_facts),
+            list(invented, &row.invented),
+            (row.fabricated == Some(true)).then(|| fabricated.to_owned()),
+        ];
+        let notes = notes.into_iter().flatten();
+        notes.map(|note| Block::Sentence(TextStyle::Bad, note))
+    }
+
+    fn grades(&self) -> Vec<Block> {
+        let (row, locale) = (self.row, self.console.locale);
+        let by = say!(locale, "by {}, from 0 to 5", "评审 {}，0 至 5", row.judge);
+        let mut blocks = vec![Block::dim(by)];
         let criteria = &self.found.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
-            let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
-            let _ = writeln!(
-                text,
-                "  {score_text}  {}",
-                self.paint(
-                    TextStyle::Strong,
-                    dimension_name(self.console.locale, *dimension)
-                )
-            );
-            let of_dimension = criteria
-                .iter()
-                .filter(|criterion| criterion.dimension == *dimension);
+            let name = dimension_name(locale, *dimension);
+            let style = score_style(Some(*score));
+            blocks.push(Block::Sentence(style, format!("  {score:.2}  {name}")));
+            let of_dimension = |criterion: &CriterionId| {
+                let mut own = criteria.iter().filter(|one| one.dimension == *dimension);
+                own.any(|one| one.id == *criterion)
+            };
             let mut last = "";
-            for grade in row.criteria.iter().filter(|grade| {
-                of_dimension
-                    .clone()
-                    .any(|criterion| criterion.id == grade.criterion)
-            }) {
-                let points = f64::from(grade.points());
-                let points = self.paint(score_style(Some(points)), &format!("{points}"));
-                let _ = writeln!(text, "    {points}  {}", grade.criterion);
+            for grade in row
+                .criteria
+                .iter()
+                .filter(|one| of_dimension(&one.criterion))
+            {
+                let points = grade.points();
+                let style = score_style(Some(f64::from(points)));
+                let line = format!("    {points}  {}", grade.criterion);
+                blocks.push(Block::Sentence(style, line));
                 // a judge that gives one reason for several criteria is quoted once
                 if !grade.reasoning.is_empty() && grade.reasoning != last {
                     last = &grade.reasoning;
-                    let reason = textwrap::fill(&grade.reasoning, &options);
-                    let _ = writeln!(text, "{}", self.paint(TextStyle::Dim, &reason));
+                    blocks.push(Block::dim(format!("      {last}")));
                 }
             }
         }
-    }
-
-    fn write_footer(&self, text: &mut String) {
-        let (row, locale) = (self.row, self.console.locale);
-        if !self.found.others.is_empty() {
-            let others = self.found.others.iter().map(|other| {
-                let score = known(other.overall, |score| format!("{score:.2}"));
-                let answerer = (other.answerer != self.row.answerer).then_some(&other.answerer);
-                let judge = (other.judge != self.row.judge).then_some(&other.judge);
-                let by = answerer.into_iter().chain(judge);
-                let by: String = by.map(|name| format!(" · {name}")).collect();
-                say!(
-                    locale,
-                    "run {}{by} {score}",
-                    "第 {} 次{by} {score}",
-                    other.run
-                )
-            });
-            let others: Vec<String> = others.collect();
-            let label = locale.pick("other grades:", "其他评分：");
-            let others =
-                self.console
-                    .labelled(TextStyle::Dim, label, others.join(locale.pick(", ", "，")));
-            let _ = writeln!(text, "\n{others}");
-        }
+        blocks.extend(self.other_grades());
         let keys = format!(
             "compress {}, answer {}, judge {}",
             row.keys.compress.0.short(),
             row.keys.answer.0.short(),
             row.keys.judge.0.short()
         );
-        let keys = say!(locale, "keys: {keys}", "键：{keys}");
-        let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &keys));
-        let next = command_for("why", row, &self.found.manifest.label);
-        let next = self.console.next_line(locale, next);
-        let _ = writeln!(text, "{next}");
+        blocks.push(Block::dim(say!(locale, "keys: {keys}", "键：{keys}")));
+        blocks
     }
+
+    fn other_grades(&self) -> Option<Block> {
+        let (row, locale) = (self.row, self.console.locale);
+        let others = self.found.others.iter().map(|other| {
+            let score = known(other.overall, |score| format!("{score:.2}"));
+            let answerer = (other.answerer != row.answerer).then_some(&other.answerer);
+            let judge = (other.judge != row.judge).then_some(&other.judge);
+            let by = answerer.into_iter().chain(judge);
+            let by: String = by.map(|name| format!(" · {name}")).collect();
+            let run = other.run;
+            say!(locale, "run {run}{by} {score}", "第 {run} 次{by} {score}")
+        });
+        let others: Vec<String> = others.collect();
+        let label = locale.pick("other grades: ", "其他评分：");
+        let names = others.join(locale.pick(", ", "，"));
+        (!others.is_empty()).then(|| Block::dim(format!("{label}{names}")))
+    }
+}
+
+/// A text with its own lines, indented.
+fn body(text: &str) -> Block {
+    let lines = text.trim_end().lines();
+    Block::plain(lines.map(|line| format!("  {line}\n")).collect::<String>())
+}
+
+fn note(text: &str) -> Block {
+    Block::dim(format!("  ({text})"))
 }
 
 /// What happened to a fact: a mark, its style, and words. A fact that a search brought back was not kept.

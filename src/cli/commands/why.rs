@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::action::{ActionKey, CellCoordinate, Place, Stage};
 use crate::cli::args::Common;
 use crate::cli::changes::{known_texts, reason_blocks};
-use crate::cli::commands::cache::{entry_json, input_lines, provenance, snapshot};
-use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, score_style};
+use crate::cli::commands::cache::{entry_json, input_values, provenance, snapshot};
+use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, head};
 use crate::cli::commands::show::pipeline_of;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::with_fields;
@@ -21,10 +21,10 @@ use crate::plan::{
     Action, FailedAction, FindText, Frontier, PrepareError, Reason, StaleCause, TaskOutcome,
     cached_outcome, difference, reason,
 };
-use crate::report::styled;
+use crate::report::{Block, Section};
 use crate::results::{Manifest, Row};
 use base::locale::Locale;
-use base::say;
+use base::{named_enum, say};
 use sessions::transcript::Point;
 use store::cache::{CacheSnapshot, Lookup, Record};
 
@@ -71,60 +71,53 @@ fn explain(
     }
     let json = with_fields(&subject.place, fields);
     console.report(&json, || {
-        page(console, &explanation(subject, &steps, &text, console))
+        let sections = explanation(subject, &steps, &text, console.locale);
+        let next = console.next_line(console.locale, next(subject, &steps));
+        page(console, &format!("{}{next}", console.document(&sections)))
     });
     Ok(Exit::Done)
 }
 
-/// A state: the word that JSON has, the words that are printed, what differs, and its style.
-fn describe(
-    state: &StepState,
-    locale: Locale,
-) -> (&'static str, &'static str, Option<&Reason>, TextStyle) {
-    let (word, english, chinese, reason, style) = match state {
-        StepState::Cached => {
-            let words = "cached  (nothing has changed)";
-            (
-                "cached",
-                words,
-                "已缓存  （没有变化）",
-                None,
-                TextStyle::Good,
-            )
-        }
-        StepState::Stale(reason) => {
-            let (words, chinese) = ("stale  (it would run again)", "过期  （会重新运行）");
-            ("stale", words, chinese, Some(reason), TextStyle::Bad)
-        }
-        StepState::Superseded(reason) => {
-            let words = "superseded  (changed since; the current version has already run)";
-            let chinese = "已被取代  （之后有改动；当前版本已运行）";
-            let (reason, style) = (reason.as_ref(), TextStyle::Warning);
-            ("superseded", words, chinese, reason, style)
-        }
-        StepState::Blocked => {
-            let words = "blocked  (waits for a stale action above)";
-            let chinese = "阻塞  （等待上面过期的动作）";
-            ("blocked", words, chinese, None, TextStyle::Warning)
-        }
-        StepState::Absent => {
-            let words = "absent  (not in the current project)";
-            let chinese = "不存在  （不在当前项目中）";
-            ("absent", words, chinese, None, TextStyle::Dim)
-        }
+/// A state in words, with its style.
+fn described(state: StepState, locale: Locale) -> (&'static str, TextStyle) {
+    let (english, chinese, style) = match state {
+        StepState::Cached => (
+            "cached  (nothing has changed)",
+            "已缓存  （没有变化）",
+            TextStyle::Good,
+        ),
+        StepState::Stale => (
+            "stale  (it would run again)",
+            "过期  （会重新运行）",
+            TextStyle::Bad,
+        ),
+        StepState::Superseded => (
+            "superseded  (changed since; the current version has already run)",
+            "已被取代  （之后有改动；当前版本已运行）",
+            TextStyle::Warning,
+        ),
+        StepState::Blocked => (
+            "blocked  (waits for a stale action above)",
+            "阻塞  （等待上面过期的动作）",
+            TextStyle::Warning,
+        ),
+        StepState::Absent => (
+            "absent  (not in the current project)",
+            "不存在  （不在当前项目中）",
+            TextStyle::Dim,
+        ),
     };
-    (word, locale.pick(english, chinese), reason, style)
+    (locale.pick(english, chinese), style)
 }
 
 fn step_json(step: &ChainStep<'_>, snapshot: &CacheSnapshot, text: FindText<'_>) -> Value {
-    let (state, _, reason, _) = describe(&step.state, Locale::En);
-    let blocked = matches!(step.state, StepState::Blocked).then_some(StaleCause::Upstream);
-    let entry = step.entry.as_ref();
+    let blocked = (step.state == StepState::Blocked).then_some(StaleCause::Upstream);
+    let (entry, reason) = (step.entry.as_ref(), step.reason.as_ref());
     json!({
         "stage": step.place.stage,
         "point": step.place.point,
         "key": step.key.map(|key| key.to_string()),
-        "state": state,
+        "state": step.state,
         "why": reason.map(|reason| reason.cause).or(blocked),
         "changed": reason.map(|reason| reason.words(text)).unwrap_or_default(),
         "entry": entry.map(|(record, meta)| entry_json(record, meta, snapshot.last_used(record))),
@@ -136,125 +129,72 @@ fn explanation(
     subject: &ExplainedCell<'_>,
     steps: &[ChainStep<'_>],
     text: FindText<'_>,
-    console: &Console,
-) -> String {
-    let locale = console.locale;
-    let CellCoordinate {
-        fixture,
-        point,
-        method,
-        run,
-        probe,
-        ..
-    } = &subject.place;
-    let probe_told = probe
-        .as_ref()
-        .map(|probe| format!(" · {probe}"))
-        .unwrap_or_default();
-    let place = say!(
-        locale,
-        "{fixture} · point {} · {method} · run {run}{probe_told}",
-        "{fixture} · 压缩点 {} · {method} · 第 {run} 次{probe_told}",
-        point.0
-    );
-    let score = match (subject.overall(), subject.failure) {
-        (Some(score), _) => say!(locale, "{score:.2} of 5", "{score:.2}（满分 5）"),
-        (None, Some(failure)) => say!(locale, "{} failed", "{} 失败", failure.stage.name()),
-        (None, None) => "–".to_owned(),
-    };
-    let mut lines = vec![
-        format!(
-            "{}   {}",
-            console.paint(TextStyle::Strong, &place),
-            console.paint(score_style(subject.overall()), &score)
-        ),
-        console.paint(
-            TextStyle::Dim,
-            &say!(locale, "label {}", "标签 {}", subject.manifest.label),
-        ),
-    ];
-    for step in steps {
-        lines.push(String::new());
-        lines.extend(step_lines(step, &subject.place, text, console));
-    }
-    let next = console.next_line(locale, next(subject, steps));
-    lines.push(format!("\n{next}"));
-    lines.join("\n")
+    locale: Locale,
+) -> Vec<Section> {
+    let label = &subject.manifest.label;
+    let failed = subject.failure.map(|failure| failure.stage.name());
+    let failed = failed.map(|stage| say!(locale, "{stage} failed · ", "{stage} 失败 · "));
+    let origin = failed.unwrap_or_default() + &say!(locale, "label {label}", "标签 {label}");
+    let head = head(&subject.place, subject.overall(), origin, locale);
+    let steps = steps.iter();
+    std::iter::once(head)
+        .chain(steps.map(|step| section(step, &subject.place, text, locale)))
+        .collect()
 }
 
 /// The command to type next: one that makes what is missing, or shows what is there.
 fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
-    let is_stale = steps
-        .iter()
-        .any(|step| matches!(step.state, StepState::Stale(_)));
+    let is_stale = steps.iter().any(|step| step.state == StepState::Stale);
     match subject.row.filter(|_| !is_stale) {
         Some(row) => command_for("show", row, &subject.manifest.label),
         None => "compeval plan".to_owned(),
     }
 }
 
-fn step_lines(
+fn section(
     step: &ChainStep<'_>,
     cell: &CellCoordinate,
     text: FindText<'_>,
-    console: &Console,
-) -> Vec<String> {
-    let locale = console.locale;
-    let (_, state, reason, style) = describe(&step.state, locale);
-    let at = if step.place.point == cell.point.0 {
-        String::new()
-    } else {
-        say!(locale, " at point {}", "，压缩点 {}", step.place.point)
+    locale: Locale,
+) -> Section {
+    let point = step.place.point;
+    let at = match point == cell.point.0 {
+        true => String::new(),
+        false => say!(locale, " at point {point}", "，压缩点 {point}"),
     };
     let at = step.place.step.map_or(at.clone(), |step| {
         say!(locale, "{at} step {step}", "{at}，第 {step} 步")
     });
-    let key = step
-        .key
-        .map_or_else(String::new, |key| format!(" {}", key.0.short()));
-    let mut lines = vec![format!(
-        "{}{}  {}",
-        console.paint(
-            TextStyle::Strong,
-            &format!("{}{at}", step.place.stage.name())
-        ),
-        console.paint(TextStyle::Dim, &key),
-        console.paint(style, state),
-    )];
-    if let Some(reason) = reason {
+    let key = step.key.map(|key| format!(" {}", key.0.short()));
+    let title = format!("{}{at}{}", step.place.stage.name(), key.unwrap_or_default());
+    let (state, style) = described(step.state, locale);
+    let mut blocks = vec![Block::Sentence(style, state.to_owned())];
+    if let Some(reason) = &step.reason {
         let place = CellCoordinate {
-            point: Point(step.place.point),
+            point: Point(point),
             ..cell.clone()
         };
-        let blocks = reason_blocks(reason, style, Some(&place), text, locale);
-        let differs = console.styled(&styled(&blocks, usize::MAX));
-        let differs = differs.lines().map(|line| format!("  {line}"));
-        lines.extend(differs.map(|line| line.trim_end().to_owned()));
+        blocks.extend(reason_blocks(reason, style, Some(&place), text, locale));
     }
     if let Some(failure) = step.failure {
-        let failed = console.labelled(
-            TextStyle::Bad,
-            locale.pick("failed:", "失败："),
+        let (failed, why) = (
+            locale.pick("failed: ", "失败："),
             failure.message_with_hint(),
         );
-        lines.push(format!("  {failed}"));
+        blocks.push(Block::Sentence(TextStyle::Bad, format!("{failed}{why}")));
     }
     match &step.entry {
         Some((record, meta)) => {
-            let entry = provenance(console, record, meta).into_iter();
-            let entry = entry.chain(input_lines(meta, console));
-            lines.extend(entry.map(|line| format!("  {line}")));
+            let values = provenance(record, meta).into_iter();
+            blocks.push(Block::values(values.chain(input_values(meta))));
         }
         None if step.failure.is_some() => {}
-        None => lines.push(console.paint(
-            TextStyle::Dim,
-            locale.pick(
-                "  (its entry is no longer in the cache)",
-                "  （其条目已不在缓存中）",
-            ),
-        )),
+        None => blocks.push(Block::dim(locale.pick(
+            "(its entry is no longer in the cache)",
+            "（其条目已不在缓存中）",
+        ))),
     }
-    lines
+    Section::plain(title, blocks)
 }
 
 /// One action of the chain.
@@ -264,22 +204,26 @@ struct ChainStep<'a> {
     key: Option<ActionKey>,
     entry: Option<(Record, EntryMeta)>,
     state: StepState,
+    /// What differs from the action that the score depends on; unknown if the inputs of the recorded action are.
+    reason: Option<Reason>,
     /// The failure, if this is the action that failed.
     failure: Option<&'a FailedAction>,
 }
 
-/// The state of an action in the current project, and what differs from the action that the score depends on.
-enum StepState {
-    /// Unchanged, and its output is cached.
-    Cached,
-    /// It would run.
-    Stale(Reason),
-    /// Its inputs changed, and the new version is cached; what changed is unknown if those of the recorded action are.
-    Superseded(Option<Reason>),
-    /// It waits for a stale action above it.
-    Blocked,
-    /// The current project does not have it.
-    Absent,
+named_enum! {
+    /// The state of an action in the current project.
+    enum StepState {
+        /// Unchanged, and its output is cached.
+        Cached = "cached",
+        /// It would run.
+        Stale = "stale",
+        /// Its inputs changed, and the new version is cached.
+        Superseded = "superseded",
+        /// It waits for a stale action above it.
+        Blocked = "blocked",
+        /// The current project does not have it.
+        Absent = "absent",
+    }
 }
 
 /// A place of the chain.
@@ -320,15 +264,15 @@ fn chain_of<'a>(
         let key = recorded.or_else(|| latest(snapshot, place.stage, current?));
         let record = key.and_then(|key| snapshot.find(&key));
         let entry = record.and_then(|record| Some((record.clone(), snapshot.meta(&record).ok()?)));
-        let state = match pipeline.zip(current) {
+        let (state, reason) = match pipeline.zip(current) {
             Some((pipeline, now)) => {
                 let meta = entry.as_ref().map(|(_, meta)| meta);
                 state_of(snapshot, pipeline, now, key, meta)
             }
-            None if is_stale => StepState::Blocked,
-            None => StepState::Absent,
+            None if is_stale => (StepState::Blocked, None),
+            None => (StepState::Absent, None),
         };
-        is_stale |= matches!(state, StepState::Stale(_));
+        is_stale |= state == StepState::Stale;
         let failure = subject.failure.filter(|failure| {
             let cell = &subject.place;
             (failure.stage, cell.point.0, cell.step)
@@ -339,6 +283,7 @@ fn chain_of<'a>(
             key,
             entry,
             state,
+            reason,
             failure,
         });
     }
@@ -419,25 +364,26 @@ fn leads_to(place: &CellCoordinate, cell: &CellCoordinate) -> bool {
         && (place.judge_n.is_none() || place.judge_n == cell.judge_n)
 }
 
-/// The state of an action, compared with the one that is recorded, whose `meta` may be lost while its output is not.
+/// The state of an action and why it is so, compared with the one that is recorded, whose `meta` may be lost while its output
+/// is not.
 fn state_of(
     snapshot: &CacheSnapshot,
     pipeline: &Pipeline,
     now: &CurrentAction,
     key: Option<ActionKey>,
     meta: Option<&EntryMeta>,
-) -> StepState {
+) -> (StepState, Option<Reason>) {
     if now.cached.is_some() && key == now.cached {
-        return StepState::Cached;
+        return (StepState::Cached, None);
     }
     let changed = meta
         .filter(|_| key != Some(now.action.key))
         .map(|old| Reason::from(difference(&old.inputs, &now.action.inputs(pipeline))));
     if now.cached.is_some() {
-        return StepState::Superseded(changed);
+        return (StepState::Superseded, changed);
     }
     let current = || reason(snapshot, pipeline, &now.action, &Refresh::default());
-    StepState::Stale(changed.unwrap_or_else(current))
+    (StepState::Stale, Some(changed.unwrap_or_else(current)))
 }
 
 /// A cell of a result set.

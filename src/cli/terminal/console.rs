@@ -17,7 +17,9 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
 use crate::cli::args::Common;
-use crate::report::{COLOR_MARK as MARK, StyledText, TextStyle, TextTable, wrap_lines};
+use crate::report::{
+    COLOR_MARK as MARK, Section, StyledText, TextStyle, TextTable, styled_sections, wrap_lines,
+};
 use base::locale::Locale;
 use base::redaction::redact_bytes;
 use base::text::{is_shown_escaped, shell_word};
@@ -92,6 +94,11 @@ impl Console {
         io::stdout().is_terminal().then(|| self.width())
     }
 
+    /// The same; wider than any sentence for a file or a pipe.
+    pub(crate) fn whole_width(&self) -> usize {
+        self.columns().unwrap_or(10_000)
+    }
+
     /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.
     pub(crate) fn prose(&self, text: &str) -> String {
         self.columns()
@@ -146,8 +153,12 @@ impl Console {
     /// A table in the width of the terminal.
     pub(crate) fn text_table(&self, table: &TextTable) -> String {
         let text = self.styled(&table.render(self.width()));
-        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-        lines.join("\n")
+        text.trim_end().to_owned()
+    }
+
+    /// Sections in the width of the terminal. A file or a pipe gets whole lines, which scripts search.
+    pub(crate) fn document(&self, sections: &[Section]) -> String {
+        self.styled(&styled_sections(sections, self.whole_width()))
     }
 
     /// The result of a command as text; with `--json` it goes to standard error.

@@ -2,8 +2,8 @@
 
 use crate::action::Digest;
 use crate::judge::{Dimension, UnqualifiedJudge};
-use crate::results::comparison::changes::SameContexts;
 use crate::results::aggregates::contexts::fakes::context;
+use crate::results::comparison::changes::SameContexts;
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use stats::{NoEvidenceReason, Verdict};

@@ -191,7 +191,7 @@ pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
 
 /// The differences by which rows of an earlier design would be lost or changed, in words; what only the later design has
 /// is none. Paths of prompts and the order of lists do not matter.
-pub fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
+pub(crate) fn design_conflicts(before: &Design, after: &Design) -> Vec<String> {
     let mut conflicts = Vec::new();
     let mut probes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut described: BTreeSet<String> = BTreeSet::new();

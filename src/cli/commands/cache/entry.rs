@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use crate::action::Stage;
 use crate::cli::args::one_of;
 use crate::cli::failure::Failure;
-use crate::cli::format::{age, count, duration, left, money, short_tokens, size, with_fields};
+use crate::cli::format::{age, count, duration, money, short_tokens, size, with_fields};
 use crate::cli::project::open_snapshot;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::entries::{BodyFormat, EntryMeta, EntryRecord};
 use crate::pipeline::list;
-use crate::report::known;
+use crate::report::{fitted, known};
+use base::text::one_line;
 use base::units::{Usd, add_known};
 use models::{Lane, Operation};
 use sessions::transcript::{Message, render};
@@ -122,31 +123,43 @@ pub(crate) fn status_line(record: &Record) -> String {
     fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
 }
 
-/// Who made an entry, when, from what, and at what cost: one line each.
-pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
-    let mut lines = vec![
+/// Who made an entry, when, from what, and at what cost, each after a word.
+pub(crate) fn provenance(record: &Record, meta: &EntryMeta) -> Vec<(String, String)> {
+    let mut values = vec![
         ("made by", maker(meta)),
         ("made", making(record, meta)),
         ("took", consumption(record, meta)),
     ];
     if meta.lane != Lane::Live {
-        lines.push(("lane", meta.lane.to_string()));
+        values.push(("lane", meta.lane.to_string()));
     }
-    lines.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
-    lines.extend(
-        meta.imported
-            .as_ref()
-            .map(|remote| ("pulled", format!("from {remote}"))),
-    );
-    for source in &meta.inputs.sources {
+    values.extend(meta.request_id.as_ref().map(|id| ("request", id.clone())));
+    let remote = meta.imported.as_ref();
+    values.extend(remote.map(|remote| ("pulled", format!("from {remote}"))));
+    values.extend(meta.inputs.sources.iter().map(|source| {
         let made_from = format!("{} as of {}", source.label(), source.digest.short());
-        lines.push(("from", made_from));
-    }
-    lines
-        .into_iter()
-        .map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9))))
+        ("from", made_from)
+    }));
+    let values = values.into_iter();
+    values
+        .map(|(name, value)| (name.to_owned(), value))
         .collect()
 }
+
+/// The inputs of an entry by name: the digest of each, and the value if it is short.
+pub(crate) fn input_values(meta: &EntryMeta) -> impl Iterator<Item = (String, String)> {
+    meta.inputs.inputs.iter().map(|input| {
+        let text = match input.text.as_deref() {
+            Some("") => "(empty)".to_owned(),
+            text => fitted(&text.map(one_line).unwrap_or_default(), LONGEST_VALUE),
+        };
+        let value = format!("{}  {text}", input.digest.short());
+        (input.name.to_string(), value.trim_end().to_owned())
+    })
+}
+
+/// Columns of an input that are shown.
+const LONGEST_VALUE: usize = 60;
 
 /// Who made an output: what was asked for, and the model that answered if it has another name.
 fn maker(meta: &EntryMeta) -> String {

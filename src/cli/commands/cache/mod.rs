@@ -7,8 +7,7 @@ mod entry;
 mod prune;
 mod show;
 
-pub(crate) use entry::{entry_json, output_of, provenance, snapshot};
-pub(crate) use show::input_lines;
+pub(crate) use entry::{entry_json, input_values, output_of, provenance, snapshot};
 
 use std::path::Path;
 

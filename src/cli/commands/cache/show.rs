@@ -6,18 +6,18 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde_json::json;
 
 use super::entry::{
-    entry_json, fault_of, find_entry, model_of, output_of, provenance, status_line, status_of,
+    entry_json, fault_of, find_entry, input_values, model_of, output_of, provenance, status_line,
+    status_of,
 };
 use crate::action::Digest;
 use crate::cli::changes::{AROUND, edited_lines, reason_blocks};
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::format::{display_width, left, with_fields};
+use crate::cli::format::with_fields;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::plan::{Hunk, InputChange, Reason, difference, differing_inputs, hunks};
-use crate::report::{Block, styled};
+use crate::report::{Block, Section, styled};
 use base::locale::Locale;
-use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
 
 pub(super) fn run(
@@ -58,8 +58,8 @@ pub(super) fn run(
     let entry = entry_json(&record, &meta, snapshot.last_used(&record));
     let json = with_fields(&entry, details);
     console.report(&json, || {
-        let text = describe(&record, &meta, output.as_deref(), console);
-        page(console, &text);
+        let sections = describe(&record, &meta, output);
+        page(console, &console.document(&sections));
     });
     Ok(Exit::Done)
 }
@@ -69,57 +69,22 @@ fn damaged(damage: Damage) -> Failure {
         .hinted("`compeval cache verify` removes it; the next run makes it again")
 }
 
-fn describe(record: &Record, meta: &EntryMeta, output: Option<&str>, console: &Console) -> String {
-    let mut lines = vec![heading(record, meta, console)];
-    lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
-    lines.extend(provenance(console, record, meta));
-    if let Some(fault) = fault_of(record) {
-        let status = format!("{}:", status_of(&record.status));
-        lines.push(console.labelled(TextStyle::Bad, &status, fault));
-    }
-    lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Inputs")));
-    lines.extend(input_lines(meta, console));
-    if let Some(output) = output {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, "Output")));
-        lines.push(output.to_owned());
-    }
-    lines.join("\n")
-}
-
-fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
+fn describe(record: &Record, meta: &EntryMeta, output: Option<String>) -> Vec<Section> {
     let (stage, key, place) = (meta.inputs.stage.name(), record.key.0.short(), &meta.place);
-    console.paint(TextStyle::Strong, &format!("{stage} {key} · {place}"))
-}
-
-/// The inputs of an entry, one line each: name, digest, and the value if it is short.
-pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
-    let inputs = &meta.inputs.inputs;
-    let widths = inputs.iter().map(|input| display_width(&input.name));
-    let width = widths.max().unwrap_or(0);
-    let lines = inputs.iter().map(|input| {
-        let text = first_words(
-            input.text.as_deref(),
-            console.width().saturating_sub(width + 18).max(20),
-        );
-        let digest = console.paint(TextStyle::Dim, &input.digest.short());
-        format!("  {}  {digest}  {text}", left(&input.name, width))
-            .trim_end()
-            .to_owned()
-    });
-    lines.collect()
-}
-
-/// A text on one line, cut at `width`; nothing where it is not stored.
-fn first_words(text: Option<&str>, width: usize) -> String {
-    let text = match text {
-        Some("") => "(empty)".to_owned(),
-        text => text.map(one_line).unwrap_or_default(),
-    };
-    match textwrap::wrap(&text, width).first() {
-        Some(first) if first.len() < text.len() => format!("{first}…"),
-        Some(first) => first.to_string(),
-        None => String::new(),
-    }
+    let fault = fault_of(record);
+    let fault = fault.map(|fault| format!("{}: {fault}", status_of(&record.status)));
+    let about = [
+        Block::dim(record.key.to_string()),
+        Block::Sentence(TextStyle::Bad, fault.unwrap_or_default()),
+        Block::values(provenance(record, meta)),
+    ];
+    let inputs = [Block::values(input_values(meta))];
+    let sections = [
+        Section::plain(format!("{stage} {key} · {place}"), about),
+        Section::plain("Inputs", inputs),
+    ];
+    let output = output.map(|output| Section::plain("Output", [Block::plain(output)]));
+    sections.into_iter().chain(output).collect()
 }
 
 struct LoadedEntry {

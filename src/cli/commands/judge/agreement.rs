@@ -9,7 +9,7 @@ use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{dimension_name, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::Console;
 use crate::pipeline::first_few;
 use crate::report::{Block, Section, TextTable, styled_sections};
 use crate::results::{
@@ -131,16 +131,11 @@ fn section(judge: &JudgeAgreement, locale: Locale) -> Section {
             "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = {{ judge = 2 }} 即可"
         ),
     };
-    Section {
-        id: "agreement",
-        title: name
-            .unwrap_or(locale.pick("panel (median)", "评审组（中位数）"))
-            .to_owned(),
-        blocks: vec![
-            Block::Table(table),
-            Block::Sentence(TextStyle::Plain, itself),
-        ],
-    }
+    let panel = locale.pick("panel (median)", "评审组（中位数）");
+    Section::plain(
+        name.unwrap_or(panel),
+        [Block::Table(table), Block::plain(itself)],
+    )
 }
 
 fn line(name: &str, found: &Agreement, locale: Locale) -> Vec<String> {
