@@ -8,7 +8,7 @@ use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::evaluation::EvaluationError;
 use crate::pipeline::{OpenError, Problem, Problems, Severity};
 use crate::results::{FolderError, Outcome};
-use crate::scheduler::{BudgetReached, RunError};
+use crate::scheduler::{BudgetReached, RunOutcome};
 use base::files::{FileError, Shortage};
 use base::text::shell_word;
 use base::units::Usd;
@@ -43,28 +43,6 @@ impl Exit {
     /// The process's exit code.
     pub(crate) fn code(self) -> u8 {
         self as u8
-    }
-
-    /// The exit with the higher precedence: 1, 2, 4 > 130 > 6 > 5 > 7 > 100.
-    pub(crate) fn and(self, other: Exit) -> Exit {
-        if other.precedence() > self.precedence() {
-            other
-        } else {
-            self
-        }
-    }
-
-    fn precedence(self) -> usize {
-        let rising = [
-            Exit::Done,
-            Exit::Regression,
-            Exit::Pending,
-            Exit::Incomplete,
-            Exit::Budget,
-            Exit::Interrupted,
-        ];
-        let place = rising.iter().position(|exit| *exit == self);
-        place.unwrap_or(rising.len())
     }
 }
 
@@ -208,15 +186,6 @@ impl From<CacheError> for Failure {
     }
 }
 
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        match error {
-            RunError::Cache(error) => error.into(),
-            RunError::File(error) => error.into(),
-        }
-    }
-}
-
 impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Failure {
         let exit = if error.is_input() {
@@ -256,6 +225,15 @@ impl From<EvaluationError> for Failure {
             }
         }
     }
+}
+
+/// How a command ends whose work the user or a budget stopped, which is said.
+pub(crate) fn stopped(ended: &RunOutcome, console: &Console) -> Option<Exit> {
+    if ended.interrupted {
+        return Some(Exit::Interrupted);
+    }
+    console.eprint(&budget_message(ended.budget?));
+    Some(Exit::Budget)
 }
 
 /// Why nothing more may be sent, in terms of the flags that say so, and what to do. A part of a run has a share of what

@@ -1,5 +1,6 @@
 //! The project at hand: the flags that select it, as requests to open it, and the cache that it shares.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,6 +19,7 @@ use crate::pipeline::{
     find_pipeline, suggest,
 };
 use crate::results::previous;
+use base::files::{read_any, read_stream};
 use base::locale::Locale;
 use base::say;
 use store::cache::{CacheSnapshot, Store};
@@ -39,6 +41,14 @@ pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
         .directory
         .as_ref()
         .map_or_else(|| path.to_owned(), |folder| folder.join(path))
+}
+
+/// The bytes of a file as the user gave it; `-` is standard input.
+pub(crate) fn read_given(common: &Common, path: &Path) -> io::Result<Vec<u8>> {
+    match path == Path::new("-") {
+        true => read_stream(io::stdin().lock()),
+        false => read_any(&given(common, path)),
+    }
 }
 
 /// A result set as the user named it: a path is relative to the folder the command works in, a label is what it is.

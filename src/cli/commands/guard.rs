@@ -1,6 +1,5 @@
 //! `compeval guard`: may this summary replace the history that it was made from? Needs no project, key or model.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,9 +8,8 @@ use serde_json::Value;
 
 use crate::cli::args::{Common, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::project::given;
+use crate::cli::project::read_given;
 use crate::cli::terminal::Console;
-use base::files::{read_any, read_stream};
 use base::message::Message;
 use sessions::import::{Conversation, Format, read_bytes};
 
@@ -69,10 +67,7 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
 }
 
 fn bytes(common: &Common, path: &Path) -> Result<Vec<u8>, Failure> {
-    let read = match path == Path::new("-") {
-        true => read_stream(io::stdin().lock()),
-        false => read_any(&given(common, path)),
-    };
+    let read = read_given(common, path);
     read.map_err(|error| Failure::input(format!("`{}` cannot be read: {error}", path.display())))
 }
 

@@ -5,7 +5,6 @@ mod agreement;
 mod selftest;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::args::{BudgetArgs, Common};
-use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::project::{RemoteArgs, given};
+use crate::cli::failure::{Exit, Failure, chain, stopped};
+use crate::cli::project::{RemoteArgs, read_given};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::Console;
 use crate::judge::{
@@ -22,8 +21,8 @@ use crate::judge::{
 };
 use crate::pipeline::{Pipeline, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
-use base::files::{read_stream, read_text};
-use selftest::{AskedCases, ask_judges, judges_of};
+use base::files::text_of;
+use selftest::{ask_judges, judges_of};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JudgeCommand {
@@ -119,21 +118,9 @@ fn run_grade(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exi
 }
 
 fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure> {
-    let (path, text) = if file == Path::new("-") {
-        let bytes = read_stream(io::stdin().lock());
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-        (
-            "standard input".to_owned(),
-            text.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?,
-        )
-    } else {
-        let text = read_text(&given(common, file));
-        (
-            file.display().to_string(),
-            text.map_err(|error| Failure::input(chain(&error)))?,
-        )
-    };
-    let source = SourceFile::new(path, text);
+    let text = text_of(file, read_given(common, file));
+    let text = text.map_err(|error| Failure::input(chain(&error)))?;
+    let source = SourceFile::new(file.display().to_string(), text);
     GradingRequest::read(&source.text)
         .map_err(|fault| Problems::from_faults([fault], &source).into())
 }
@@ -175,25 +162,13 @@ fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(),
 }
 
 fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
-    let AskedCases {
-        store,
-        totals,
-        outcome,
-        ..
-    } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
-    if let Some(grades) = selftest_grades(pipeline, &store).first() {
+    let asked = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
+    if let Some(grades) = selftest_grades(pipeline, &asked.store).first() {
         print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
-    print_failures(&totals.failures, usize::MAX, console);
-    if let Some(reached) = outcome.budget {
-        console.eprint(&budget_message(reached));
-    }
-    Ok(match (outcome.interrupted, outcome.budget.is_some()) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Budget,
-        (false, false) => Exit::Incomplete,
-    })
+    print_failures(&asked.totals.failures, usize::MAX, console);
+    Ok(stopped(&asked.outcome, console).unwrap_or(Exit::Incomplete))
 }
 
 /// The reply in the form of the contract, with the scores that follow from it.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::action::Place;
 use crate::cli::args::{BudgetArgs, Common};
-use crate::cli::failure::{Exit, Failure, budget_message};
+use crate::cli::failure::{Exit, Failure, stopped};
 use crate::cli::format::{cost, count, number};
 use crate::cli::project::{RemoteArgs, open_project, open_request, open_store, print_notices};
 use crate::cli::screen::{Screen, print_failures};
@@ -232,12 +232,8 @@ fn is_unasked(failure: &FailedAction) -> bool {
 }
 
 fn exit_of(ended: &RunOutcome, totals: &RunTotals, console: &Console) -> Exit {
-    if ended.interrupted {
-        return Exit::Interrupted;
-    }
-    if let Some(reached) = ended.budget {
-        console.eprint(&budget_message(reached));
-        return Exit::Budget;
+    if let Some(exit) = stopped(ended, console) {
+        return exit;
     }
     if !ended.weak_judges.is_empty() {
         return Exit::Error;

@@ -221,12 +221,17 @@ fn conclude(
             exit
         });
     }
-    Ok(exit.and(finish::gate(
+    let gate = finish::gate(
         &summary,
         args.fail_on_regression,
         args.fail_on_new_failures,
         console,
-    )))
+    );
+    // An early end is graver than a regression, and a gate that cannot judge is graver than an early end.
+    Ok(match (exit, gate) {
+        (Exit::Done, gate) | (_, gate @ Exit::Error) => gate,
+        (exit, _) => exit,
+    })
 }
 
 /// The command to type next: one that continues the work, or one that shows it when all is done. `None` where the same
