@@ -54,15 +54,15 @@ impl Screen {
             }
             Event::WorkIsOver => {
                 self.interrupts.work_is_over();
-                self.with_progress(Progress::finish);
+                self.with_progress(|progress| progress.finish());
             }
             Event::Ended(ended) => print_stop_reasons(ended, &self.console),
             event => print_notice(event, &self.console),
         }
     }
 
-    fn with_progress(&self, show: impl FnMut(&Progress)) {
-        self.progress.iter().for_each(show);
+    fn with_progress(&mut self, show: impl FnMut(&mut Progress)) {
+        self.progress.iter_mut().for_each(show);
     }
 }
 

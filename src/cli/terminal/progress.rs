@@ -4,7 +4,6 @@
 //! The rate and the time left that indicatif computes do not fit: cells from the cache count in them as work, so that a
 //! run that begins with many of them seems to be over at once.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,8 +23,8 @@ use models::{ProviderName, ProviderStatus, WaitReason};
 /// The progress display of a run.
 pub(crate) struct Progress {
     console: Console,
-    model: RefCell<ProgressModel>,
-    view: RefCell<View>,
+    model: ProgressModel,
+    view: View,
 }
 
 /// The form of the display.
@@ -55,7 +54,6 @@ impl Progress {
             true => View::LiveBar(live_bar(console.colors)),
             false => View::PlainLines(PlainLines::new(Instant::now())),
         };
-        let (model, view) = (RefCell::new(model), RefCell::new(view));
         Progress {
             console: *console,
             model,
@@ -64,12 +62,12 @@ impl Progress {
     }
 
     /// More cells of a stage turned up.
-    pub(crate) fn add(&self, stage: StageName, cells: u64) {
-        self.model.borrow_mut().add(stage, cells);
+    pub(crate) fn add(&mut self, stage: StageName, cells: u64) {
+        self.model.add(stage, cells);
     }
 
-    pub(crate) fn on_event(&self, event: &RunEvent<'_>, totals: &RunTotals) {
-        self.model.borrow_mut().on_event(event, totals);
+    pub(crate) fn on_event(&mut self, event: &RunEvent<'_>, totals: &RunTotals) {
+        self.model.on_event(event, totals);
         if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
             let text = format!(
                 "no more calls to {target}, every further call would fail the same way: {reason}"
@@ -79,13 +77,13 @@ impl Progress {
     }
 
     /// Stores a snapshot and redraws.
-    pub(crate) fn update(&self, snapshot: ProgressSnapshot) {
-        let (mut model, now, stop) = (self.model.borrow_mut(), Instant::now(), snapshot.stop);
-        model.update(snapshot, now);
-        match &mut *self.view.borrow_mut() {
-            View::LiveBar(bar) => show(bar, &model),
+    pub(crate) fn update(&mut self, snapshot: ProgressSnapshot) {
+        let (now, stop) = (Instant::now(), snapshot.stop);
+        self.model.update(snapshot, now);
+        match &mut self.view {
+            View::LiveBar(bar) => show(bar, &self.model),
             View::PlainLines(lines) => {
-                if let Some(line) = lines.due(&model, stop, now) {
+                if let Some(line) = lines.due(&self.model, stop, now) {
                     self.console.note(&line);
                 }
             }
@@ -94,14 +92,14 @@ impl Progress {
 
     /// Prints a line above the bar.
     fn say(&self, text: &str) {
-        match &*self.view.borrow() {
+        match &self.view {
             View::LiveBar(bar) => bar.suspend(|| self.console.eprint(text)),
             View::PlainLines(_) => self.console.eprint(text),
         }
     }
 
     pub(crate) fn finish(&self) {
-        if let View::LiveBar(bar) = &*self.view.borrow() {
+        if let View::LiveBar(bar) = &self.view {
             bar.finish_and_clear();
         }
     }

@@ -44,7 +44,7 @@ fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
             shown = Some(Progress::new(stages.iter().copied(), *limits, console));
         }
         Event::Step { event, totals } => shown
-            .iter()
+            .iter_mut()
             .for_each(|progress| progress.on_event(event, totals)),
         _ => {}
     };
@@ -64,7 +64,7 @@ fn every_cell_is_finished_if_a_judge_cannot_be_reached() {
         "{:?}",
         ended.untested
     );
-    let model = progress.model.borrow();
+    let model = &progress.model;
     for (stage, progress) in &model.stages {
         assert_eq!(
             progress.finished(),
