@@ -289,6 +289,13 @@ pub(crate) struct CacheFilter {
     /// Only entries made for this fixture
     #[arg(long)]
     pub(crate) fixture: Option<String>,
+    #[command(flatten)]
+    pub(crate) origin: OriginFilter,
+}
+
+/// Which entries by when and where they were made.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OriginFilter {
     /// Only entries pulled from this remote
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<RemoteUrl>,
@@ -305,7 +312,7 @@ impl CacheFilter {
             record.summary.created < now_ms().saturating_sub(age)
         };
         self.stage.is_none_or(|stage| Some(stage) == record.stage())
-            && self.older_than.is_none_or(is_old)
+            && self.origin.older_than.is_none_or(is_old)
     }
 
     /// That no entry meets the conditions, with the names that were required.
@@ -319,7 +326,7 @@ impl CacheFilter {
 
     /// Whether an entry has the required names.
     pub(super) fn admits_names(&self, meta: &EntryMeta) -> bool {
-        let remote = self.remote.as_ref().map(ToString::to_string);
+        let remote = self.origin.remote.as_ref().map(ToString::to_string);
         let method = meta.place.cell().map(|cell| &*cell.method);
         let names = [
             (&self.method, method),
@@ -336,7 +343,7 @@ impl CacheFilter {
 ///
 /// # Errors
 /// What was expected.
-pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
+fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [
         ("s", 1),
         ("m", 60),

@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 
-use super::entry::{CacheFilter, EntryTotals, parse_age, snapshot};
+use super::entry::{CacheFilter, EntryTotals, OriginFilter, snapshot};
 use crate::action::{ActionKey, Digest};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
@@ -22,19 +21,14 @@ use crate::plan::{ReachableEntries, reachable};
 use crate::results::{Outcome, all_sets};
 use base::clock::moment;
 use store::cache::{Lookup, Record, disk_bytes};
-use store::remote::RemoteUrl;
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Entries that the current pipeline does not reach and no label in results/ needs
     #[arg(long)]
     pub(crate) unreachable: bool,
-    /// Entries older than this (30d, 12h)
-    #[arg(long, value_name = "AGE", value_parser = parse_age)]
-    pub(crate) older_than: Option<Duration>,
-    /// Entries pulled from this remote
-    #[arg(long, value_name = "URL")]
-    pub(crate) remote: Option<RemoteUrl>,
+    #[command(flatten)]
+    pub(crate) origin: OriginFilter,
     /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -46,7 +40,7 @@ pub(super) fn run(
     args: &PruneArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    if !args.unreachable && args.older_than.is_none() && args.remote.is_none() {
+    if !args.unreachable && args.origin.older_than.is_none() && args.origin.remote.is_none() {
         return Err(
             Failure::input("cache prune needs a condition for what to remove").hinted(
                 "--unreachable, --older-than 30d or --remote URL; several must all hold. --dry-run only reports what would be removed",
@@ -96,15 +90,14 @@ fn choose<L: Lookup>(
     console: &Console,
 ) -> Result<Vec<Record>, Failure> {
     let filter = CacheFilter {
-        older_than: args.older_than,
-        remote: args.remote.clone(),
+        origin: args.origin.clone(),
         ..CacheFilter::default()
     };
     let mut records = lookup.records();
     records.retain(|record| {
         let meta = || lookup.meta(record);
         let is_named = || meta().is_ok_and(|meta| filter.admits_names(&meta));
-        filter.admits(record) && (args.remote.is_none() || is_named())
+        filter.admits(record) && (args.origin.remote.is_none() || is_named())
     });
     if args.unreachable {
         let kept = kept_by_labels(&paths.results, lookup)?;
