@@ -111,26 +111,16 @@ pub(crate) enum Command {
     )]
     Why(ShowArgs),
     /// List, remove and protect result sets
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  compeval labels ls\n  compeval labels protect baseline\n  \
-                      compeval labels rm old-prompt"
-    )]
+    #[command(subcommand)]
     Labels(LabelsCommand),
     /// List, cancel and give up open batches
     #[command(subcommand)]
     Batch(BatchCommand),
     /// List, prune and verify cached outputs
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  compeval cache ls\n  compeval cache prune --unreachable --dry-run"
-    )]
+    #[command(subcommand)]
     Cache(CacheCommand),
     /// Import session logs as fixtures; scrub fixtures again
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
-    )]
+    #[command(subcommand)]
     Fixture(FixtureCommand),
     /// Show what sessions in logs did after compactions
     #[command(
@@ -144,16 +134,10 @@ pub(crate) enum Command {
     )]
     Guard(GuardArgs),
     /// Generate questions about fixtures
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
-    )]
+    #[command(subcommand)]
     Probes(ProbesCommand),
     /// Test a judge, compare it with people, or let it grade an answer
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  compeval judge selftest\n  compeval judge grade request.json\n  compeval judge agreement human-grades.csv"
-    )]
+    #[command(subcommand)]
     Judge(JudgeCommand),
     /// Print the JSON Schema of a file that you write
     #[command(
