@@ -343,10 +343,6 @@ impl<'s> PairRow<'s> {
             collapsed: collapsed(matched, &fixtures),
             compared: MethodComparison {
                 against: before.variant.key.clone(),
-                overall: None,
-                dimensions: Ordered::new(),
-                drift: None,
-                reliability: Reliability::default(),
                 edits,
                 edited_texts,
                 costs: CostChanges::from_matched(matched),
@@ -354,6 +350,7 @@ impl<'s> PairRow<'s> {
                 planted: planted_comparison(matched.methods()),
                 differences: matched.differences(),
                 fixtures,
+                ..MethodComparison::default()
             },
         }
     }

@@ -86,18 +86,14 @@ pub(crate) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(super) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> = common_fixtures(matched)
-            .into_iter()
-            .map(|name| (name, Default::default()))
-            .collect();
         let (mut own, mut other) = (chains(&matched.judged), chains(&matched.baseline));
-        for (name, sides) in &mut fixtures {
-            *sides = (
-                own.remove(name).unwrap_or_default(),
-                other.remove(name).unwrap_or_default(),
-            );
+        let both = common_fixtures(matched).into_iter().map(|name| {
+            let (own, other) = (own.remove(name), other.remove(name));
+            (name, (own.unwrap_or_default(), other.unwrap_or_default()))
+        });
+        ChainPairs {
+            fixtures: both.collect(),
         }
-        ChainPairs { fixtures }
     }
 
     /// The counts of each fixture, from which the method is tested.
@@ -144,7 +140,7 @@ impl<'s> ChainPairs<'s> {
 }
 
 /// The fixtures with probes that both sides asked; where nothing is asked, those with the same points.
-fn common_fixtures<'s>(matched: &ComparedVariants<'s>) -> Vec<&'s str> {
+fn common_fixtures<'s>(matched: &ComparedVariants<'s>) -> BTreeSet<&'s str> {
     let (judged, baseline) = (matched.judged, matched.baseline);
     if judged.answerer.is_none() {
         let names = judged

@@ -196,7 +196,7 @@ impl MethodChange<'_> {
 }
 
 /// One method against its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MethodComparison {
     /// The baseline's method, which may have another name.
     pub against: String,
