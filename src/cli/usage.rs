@@ -29,7 +29,7 @@ pub(super) fn refuse(error: &clap::Error) -> u8 {
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    let console = Console::plain();
+    let console = Console::default();
     let printed = error.render().to_string();
     let (message, mut tips) = parts_of(&printed);
     // What is missing is seen best beside what is there.

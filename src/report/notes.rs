@@ -193,11 +193,7 @@ fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
 }
 
 fn lexical_parts(design: &Design, tr: &Translation) -> String {
-    let compressors = design
-        .methods
-        .iter()
-        .filter_map(|method| method.model.as_ref());
-    let all = compressors.chain(&design.answerers).chain(&design.judges);
+    let all = design.compressors_and_answerers().chain(&design.judges);
     let mut names: Vec<&str> = all
         .filter(|model| model.lexical)
         .map(|model| model.name.as_str())
@@ -241,12 +237,8 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
 
 /// Judges that belong to the model family of an answerer or compressor.
 fn families(design: &Design, tr: &Translation) -> Vec<String> {
-    let compressors = design
-        .methods
-        .iter()
-        .filter_map(|method| method.model.as_ref());
-    let others: Vec<_> = compressors
-        .chain(&design.answerers)
+    let others: Vec<_> = design
+        .compressors_and_answerers()
         .filter(|model| !model.lexical)
         .collect();
     let notes = design

@@ -388,21 +388,9 @@ impl CellList {
 }
 
 fn cell_json(row: &Row) -> Value {
-    let Row {
-        fixture,
-        point,
-        method,
-        run,
-        probe,
-        kind,
-        overall,
-        fact_survival,
-        keys,
-        ..
-    } = row;
     json!({
-        "fixture": fixture, "point": point, "method": method, "run": run, "probe": probe, "type": kind.name(),
-        "overall": overall, "fact_survival": fact_survival, "keys": keys,
+        "fixture": row.fixture, "point": row.point, "method": row.method, "run": row.run, "probe": row.probe,
+        "type": row.kind.name(), "overall": row.overall, "fact_survival": row.fact_survival, "keys": row.keys,
     })
 }
 

@@ -27,8 +27,9 @@ use base::text::{is_shown_escaped, shell_word};
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;
 
-/// Standard output and standard error. Only this file, `progress` and the pager print.
-#[derive(Clone, Copy, Debug)]
+/// Standard output and standard error. Only this file, `progress` and the pager print. By default text without color, JSON or
+/// progress, for output before the arguments are parsed.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Console {
     /// Whether standard output holds only JSON.
     pub(crate) is_json: bool,
@@ -68,19 +69,6 @@ impl Console {
             // There is one console for the whole process.
             place: Box::leak(place_flags(common).into_boxed_str()),
             locale,
-        }
-    }
-
-    /// Text without color, JSON or progress, for output before the arguments are parsed.
-    pub(crate) fn plain() -> Console {
-        Console {
-            is_json: false,
-            is_quiet: false,
-            colors: false,
-            colored_output: false,
-            draws_progress: false,
-            place: "",
-            locale: Locale::En,
         }
     }
 

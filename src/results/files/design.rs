@@ -235,7 +235,7 @@ impl Design {
     }
 
     /// The models that compress, then those that answer.
-    fn compressors_and_answerers(&self) -> impl Iterator<Item = &ModelInfo> {
+    pub(crate) fn compressors_and_answerers(&self) -> impl Iterator<Item = &ModelInfo> {
         let methods = self.methods.iter();
         methods
             .filter_map(|method| method.model.as_ref())
