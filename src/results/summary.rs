@@ -421,12 +421,8 @@ impl SummaryBuilder<'_> {
     }
 
     fn overall_by_fixture(&self, variant: Option<usize>) -> BTreeMap<usize, f64> {
-        let runs = variant
-            .and_then(|variant| self.runs.get(variant))
-            .into_iter()
-            .flat_map(VariantRuns::overall);
-        runs.filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
-            .collect()
+        let runs = variant.and_then(|variant| self.runs.get(variant));
+        runs.map(VariantRuns::overall_values).unwrap_or_default()
     }
 }
 

@@ -7,13 +7,12 @@ pub(super) mod ranking;
 pub(super) mod scale;
 pub(super) mod shares;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::action::StageName;
 use crate::plan::FailedAction;
-use crate::probe::ProbeType;
 use crate::results::result_set::scores::{MeasuredAnswer, equal_range};
 use crate::results::result_set::selection::{Selection, Subset};
 use crate::results::result_set::{ProbeAt, ResultSet};
@@ -101,70 +100,50 @@ pub(crate) struct Groups<'s> {
 impl<'s> Groups<'s> {
     /// Divides `whole` into groups.
     pub(crate) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
-        let fixtures = &set.design().fixtures;
-        let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
-        let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
-        let lengths = lengths(set);
-        let by_probe_type = ProbeType::ALL.into_iter().map(|kind| {
-            (
-                kind.name().to_owned(),
-                probes_where(set, |probe| probe.kind == kind),
-            )
-        });
-        let by_fixture = fixtures
-            .iter()
-            .enumerate()
-            .map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
-        let by_tag = tags.into_iter().map(|tag| {
-            let has_tag = fixtures
-                .iter()
-                .map(|fixture| fixture.tags.contains(tag))
-                .collect::<Vec<bool>>();
-            (
-                tag.clone(),
-                probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)),
-            )
-        });
-        let by_cycle = points
-            .into_iter()
-            .map(|point| (point, probes_where(set, |probe| probe.point == point)));
-        let by_length = LENGTHS.iter().map(|(_, name)| {
-            (
-                (*name).to_owned(),
-                probes_where(set, |probe| lengths.get(&probe.fixture) == Some(name)),
-            )
-        });
+        let (lengths, fixtures) = (lengths(set), &set.design().fixtures);
+        let by_length = |probe: &ProbeAt| lengths.get(&probe.fixture).copied();
+        let tags = |probe: &ProbeAt| {
+            let fixture = fixtures.get(probe.fixture);
+            fixture.map(|fixture| fixture.tags.clone())
+        };
+        let name = |fixture| set.fixture_name(fixture).map(str::to_owned);
+        let length = |length: usize| Some(LENGTHS.get(length)?.1.to_owned());
         Groups {
-            by_probe_type: parts(whole, by_probe_type),
-            by_fixture: parts(whole, by_fixture),
-            by_tag: parts(whole, by_tag),
-            by_cycle: parts(whole, by_cycle),
-            by_length: parts(whole, by_length),
+            by_probe_type: parts(
+                whole,
+                set,
+                |probe| [probe.kind],
+                |kind| Some(kind.to_string()),
+            ),
+            by_fixture: parts(whole, set, |probe| [probe.fixture], name),
+            by_tag: parts(whole, set, |probe| tags(probe).into_iter().flatten(), Some),
+            by_cycle: parts(whole, set, |probe| [probe.point], Some),
+            by_length: parts(whole, set, by_length, length),
         }
     }
 }
 
-fn probes_where(set: &ResultSet, keep: impl Fn(&ProbeAt) -> bool) -> Subset {
-    set.probes
-        .iter()
-        .enumerate()
-        .filter(|(_, probe)| keep(probe))
-        .map(|(ix, _)| ix)
-        .collect()
-}
-
-fn parts<'s, Name>(
+/// Divides a selection by the groups that each probe is in, in the order of these, under their names.
+fn parts<'s, Group: Ord, In: IntoIterator<Item = Group>, Name>(
     whole: &Selection<'s>,
-    groups: impl Iterator<Item = (Name, Subset)>,
+    set: &ResultSet,
+    groups_of: impl Fn(&ProbeAt) -> In,
+    name: impl Fn(Group) -> Option<Name>,
 ) -> GroupSelections<'s, Name> {
-    groups
-        .map(|(name, group)| (name, whole.only(&group)))
-        .filter(|(_, part)| !part.kept.is_empty())
-        .collect()
+    let mut groups: BTreeMap<Group, Subset> = BTreeMap::new();
+    for (ix, probe) in set.probes.iter().enumerate() {
+        for group in groups_of(probe) {
+            groups.entry(group).or_default().insert(ix);
+        }
+    }
+    let parts = groups
+        .into_iter()
+        .filter_map(|(group, probes)| Some((name(group)?, whole.only(&probes))));
+    parts.filter(|(_, part)| !part.kept.is_empty()).collect()
 }
 
-/// The name of the length of each fixture that has an answer.
-fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
+/// The place in [`LENGTHS`] of each fixture that has an answer.
+fn lengths(set: &ResultSet) -> BTreeMap<usize, usize> {
     let mut longest: BTreeMap<usize, f64> = BTreeMap::new();
     for measured in &set.answers {
         let fixture = set.probes.get(measured.at.probe).map(|probe| probe.fixture);
@@ -173,11 +152,11 @@ fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
             *length = length.max(tokens as f64);
         }
     }
-    let named = longest.into_iter().filter_map(|(fixture, length)| {
-        let (_, name) = LENGTHS.iter().find(|(end, _)| length < *end)?;
-        Some((fixture, *name))
+    let placed = longest.into_iter().filter_map(|(fixture, length)| {
+        let place = LENGTHS.iter().position(|(end, _)| length < *end)?;
+        Some((fixture, place))
     });
-    named.collect()
+    placed.collect()
 }
 
 /// Cells of the judge stage of one variant.

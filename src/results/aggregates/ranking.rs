@@ -1,6 +1,6 @@
 //! Methods by their score, and which of them are clearly below the best one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stats::{Interval, PairTest, Separation, pair_tests};
@@ -103,16 +103,13 @@ struct Scored<'s> {
     name: &'s str,
     is_anchor: bool,
     is_full: bool,
-    fixtures: Vec<(usize, f64)>,
+    fixtures: BTreeMap<usize, f64>,
 }
 
 impl<'s> Scored<'s> {
     fn new(set: &'s ResultSet, runs: &[VariantRuns], variant: usize) -> Option<Scored<'s>> {
         let info = set.method(variant)?;
-        let fixtures = runs.get(variant)?.overall();
-        let fixtures: Vec<(usize, f64)> = fixtures
-            .filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
-            .collect();
+        let fixtures = runs.get(variant)?.overall_values();
         (!fixtures.is_empty()).then_some(Scored {
             name: &set.variants.get(variant)?.key,
             is_anchor: info.is_anchor(),
@@ -134,7 +131,7 @@ impl<'s> Scored<'s> {
 fn common_fixtures<'s>(methods: impl IntoIterator<Item = &'s Scored<'s>>) -> BTreeSet<usize> {
     let all = methods
         .into_iter()
-        .map(|one| one.fixtures.iter().map(|(fixture, _)| *fixture).collect());
+        .map(|one| one.fixtures.keys().copied().collect());
     all.reduce(|common: BTreeSet<usize>, own| &common & &own)
         .unwrap_or_default()
 }

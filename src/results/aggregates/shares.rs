@@ -440,12 +440,9 @@ impl OpenBookSummary {
 
 /// How much better open-book answers are, for each fixture that has both kinds.
 fn differences(closed: &VariantRuns, open: &VariantRuns) -> Vec<f64> {
-    let closed: BTreeMap<usize, f64> = closed
-        .overall()
-        .filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
-        .collect();
-    open.overall()
-        .filter_map(|(fixture, runs)| Some(runs.cluster_value()? - closed.get(&fixture)?))
+    let (closed, open) = (closed.overall_values(), open.overall_values());
+    let both = open.iter();
+    both.filter_map(|(fixture, open)| Some(open - closed.get(fixture)?))
         .collect()
 }
 

@@ -38,13 +38,7 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = primary.map(|judged| Regression {
         method: None,
         what: OVERALL.to_owned(),
-        why: say!(
-            comparison.locale,
-            "mean of {} methods: {OVERALL} {}",
-            "{} 个方法的平均：{OVERALL} {}",
-            comparison.tested,
-            describe_difference(judged, comparison),
-        ),
+        why: describe_mean(judged, comparison),
     });
     let methods = comparison.methods.iter();
     let of_methods =
@@ -132,14 +126,7 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
         .primary
         .iter()
         .filter(|judged| may_be_drift(judged))
-        .map(|judged| {
-            let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
-            say!(
-                comparison.locale,
-                "mean of {count} methods: {OVERALL} {difference}",
-                "{count} 个方法的平均：{OVERALL} {difference}"
-            )
-        });
+        .map(|judged| describe_mean(judged, comparison));
     let mut losses: Vec<String> = mean.collect();
     for (method, compared) in &comparison.methods {
         let drifted = compared.tests().filter(|(_, judged)| may_be_drift(judged));
@@ -228,6 +215,16 @@ const PLANTED: &str = "planted";
 
 /// What a lost constraint is called in [`Regression::what`].
 const CONSTRAINT: &str = "constraint";
+
+/// The difference of the mean over the methods tested.
+fn describe_mean(judged: &DifferenceTest, comparison: &Comparison) -> String {
+    let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
+    say!(
+        comparison.locale,
+        "mean of {count} methods: {OVERALL} {difference}",
+        "{count} 个方法的平均：{OVERALL} {difference}"
+    )
+}
 
 /// `−1.00 [−1.31, −0.69] on 4 of 8 fixtures that changed (over all −0.50), p 0.003, against main`.
 fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {

@@ -30,7 +30,7 @@ use super::files::design::Design;
 use super::files::edits::{FindTextEdit, method_edits, pipeline_edits};
 use super::files::manifest::{ComparisonScope, Manifest};
 use super::result_set::scores::place;
-use super::result_set::selection::{Selection, Subset};
+use super::result_set::selection::{Selection, Subset, VariantRuns};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;
 use crate::judge::Dimension;
@@ -335,12 +335,14 @@ impl<'s> PairRow<'s> {
     fn new(matched: &ComparedVariants<'s>, find: FindTextEdit<'_>) -> PairRow<'s> {
         let fixtures = matched.fixture_changes();
         let (after, before) = (matched.judged, matched.baseline);
+        let [a, b] = common_selections(matched);
+        let runs = [a.runs(after.place), b.runs(before.place)];
         let (edits, edited_texts) = method_edits(before.method, after.method, find);
         PairRow {
             key: after.variant.key.clone(),
-            differences: paired_differences(matched, &fixtures),
+            differences: paired_differences(matched, &fixtures, &a, &runs),
             chains: ChainPairs::from_matched(matched),
-            collapsed: collapsed(matched, &fixtures),
+            collapsed: collapsed(matched, &fixtures, &runs),
             compared: MethodComparison {
                 against: before.variant.key.clone(),
                 edits,
@@ -363,9 +365,11 @@ impl<'s> PairRow<'s> {
 }
 
 /// The fixtures in which the method broke down.
-fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<Collapse> {
-    let [a, b] = common_selections(matched);
-    let (a, b) = (a.runs(matched.judged.place), b.runs(matched.baseline.place));
+fn collapsed(
+    matched: &ComparedVariants<'_>,
+    fixtures: &FixtureChanges,
+    [a, b]: &[VariantRuns; 2],
+) -> Vec<Collapse> {
     let both = by_fixture(matched, fixtures, a.overall(), b.overall());
     let changes = both
         .iter()
@@ -373,16 +377,14 @@ fn collapsed(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<C
     collapses(matched, &changes.collect::<Vec<_>>())
 }
 
-/// The differences of `overall` and of each dimension over the fixtures that changed, or over all if none did.
+/// The differences of `overall` and of each dimension over the fixtures that changed, or over all if none did. `selected`
+/// are the probes of the judged side.
 fn paired_differences(
     matched: &ComparedVariants<'_>,
     fixtures: &FixtureChanges,
+    selected: &Selection<'_>,
+    [a, b]: &[VariantRuns; 2],
 ) -> MethodDifferences {
-    let [selected_a, selected_b] = common_selections(matched);
-    let (a, b) = (
-        selected_a.runs(matched.judged.place),
-        selected_b.runs(matched.baseline.place),
-    );
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
     let probes = tested_or_lost_probes(matched, fixtures);
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
@@ -392,10 +394,9 @@ fn paired_differences(
         let clusters: Vec<_> = tested
             .map(|(at, _, a, b)| (*at, a.clone(), b.clone()))
             .collect();
-        let items = graded_items(&matched.judged, fixtures, &selected_a.kept, measured);
-        let of_overall = &selected_a.overall;
+        let items = graded_items(&matched.judged, fixtures, &selected.kept, measured);
         let dimensions = measured.map_or_else(
-            || of_overall.clone(),
+            || selected.overall.clone(),
             |dimension| BTreeSet::from([dimension]),
         );
         let mut paired = Paired::by_cluster(&clusters)?.with_graded_items(items);

@@ -1,7 +1,7 @@
 //! The probes that figures are computed from, the values of a variant's runs on them, and their levels: the mean of
 //! fixture values, with its two intervals.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -202,6 +202,14 @@ impl VariantRuns {
         self.by_fixture
             .iter()
             .filter_map(|runs| Some((runs.fixture, runs.overall.as_ref()?)))
+    }
+
+    /// The value of `overall` of each fixture that has one.
+    pub(crate) fn overall_values(&self) -> BTreeMap<usize, f64> {
+        let values = self.overall();
+        values
+            .filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?)))
+            .collect()
     }
 
     /// The runs of a dimension, with one entry for each fixture that has it.
