@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::judge::Dimension;
-use crate::probe::ProbeType;
 use crate::report::known;
 use base::locale::Locale;
 pub(crate) use base::text::{count, short};
@@ -33,11 +32,6 @@ pub(crate) fn display_width(text: &str) -> usize {
 /// A dimension of the rubric: in English its name in files.
 pub(crate) fn dimension_name(locale: Locale, dimension: Dimension) -> &'static str {
     locale.pick(dimension.name(), dimension.label(Locale::Zh))
-}
-
-/// The type of a probe: in English its name in files.
-pub(crate) fn probe_type(locale: Locale, kind: ProbeType) -> &'static str {
-    locale.pick(kind.name(), kind.label(Locale::Zh))
 }
 
 /// What something cost, in a sentence.

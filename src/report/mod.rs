@@ -26,7 +26,7 @@ pub use exports::{csv_header, csv_line, junit};
 pub use figures::short_time;
 pub use headline::headline;
 pub use markdown::markdown;
-pub use observed::{economics, not_counted, observed, observed_page};
+pub use observed::{economics, observed, observed_page};
 pub use screen::screen;
 pub use styled::{
     COLOR_MARK, StyledText, TextStyle, TextTable, fitted, known, wrap_lines,

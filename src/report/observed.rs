@@ -48,8 +48,9 @@ pub fn observed(
             "另有 {rest}；--json 列出全部"
         )
     });
-    let blocks = [Block::List(said), Block::Table(table)].into_iter();
-    blocks.chain(rest.map(Block::plain)).collect()
+    let rest = Block::plain(rest.unwrap_or_default());
+    let reasons = not_counted(observation, locale);
+    vec![Block::List(said), Block::Table(table), rest, reasons]
 }
 
 fn counts(observation: &SessionObservation, others: usize, locale: Locale) -> Vec<String> {
@@ -114,7 +115,7 @@ fn nothing_found(observation: &SessionObservation, locale: Locale) -> Vec<String
 }
 
 /// Says why compactions with a star are not counted.
-pub fn not_counted(observation: &SessionObservation, locale: Locale) -> Block {
+fn not_counted(observation: &SessionObservation, locale: Locale) -> Block {
     let mut by_reason: IndexMap<NotCounted, usize> = IndexMap::new();
     let compactions = observation.compactions.iter();
     for reason in compactions.filter_map(|one| one.not_counted) {
@@ -257,14 +258,8 @@ pub fn observed_page(
         "Worst first; counts are of the 20 turns after each compaction.",
         "最差的在前；计数取自每次压缩之后的 20 轮。",
     );
-    let note = locale.pick(
-        "* not counted; the case gives the reason.",
-        "* 未计入，原因见各例。",
-    );
-    let has_stars = cases.clone().any(|case| case.not_counted.is_some());
-    let notes = [Some(order), has_stars.then_some(note)];
-    let notes = notes.into_iter().flatten().map(Block::plain);
-    let overview = Section::new("overview", title, blocks.into_iter().chain(notes));
+    let blocks = blocks.into_iter().chain([Block::plain(order)]);
+    let overview = Section::new("overview", title, blocks);
     let sections: Vec<Section> = (overview.into_iter())
         .chain(cases.filter_map(|case| section(case, locale)))
         .collect();

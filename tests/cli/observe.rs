@@ -689,7 +689,7 @@ fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
     assert!(
         project
             .read("page.html")
-            .contains("* not counted; the case gives the reason.")
+            .contains("* not counted (1): the log begins in the middle of the session")
     );
 }
 

@@ -14,7 +14,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
-use crate::report::{self, not_counted, observed, observed_page, styled};
+use crate::report::{self, observed, observed_page, styled};
 use base::files::write_private;
 use base::locale::Locale;
 use base::say;
@@ -80,8 +80,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     }
     let has_project = find_pipeline(&folder(common), None).is_ok();
     console.report(&observation, || {
-        let mut blocks = observed(&observation, shown(LISTED), found.others, locale);
-        blocks.push(not_counted(&observation, locale));
+        let blocks = observed(&observation, shown(LISTED), found.others, locale);
         console.print(&console.styled(&styled(&blocks, console.whole_width())));
         if let Some(line) = rejections(&found.guarded, locale) {
             console.print(&format!("\n{line}"));

@@ -6,7 +6,7 @@ use crate::cli::args::Common;
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, head, score_style};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{dimension_name, percent, probe_type, with_fields};
+use crate::cli::format::{dimension_name, percent, with_fields};
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::EntryLookup;
@@ -146,7 +146,7 @@ impl Page<'_> {
 
     fn head(&self) -> Section {
         let (row, locale) = (self.row, self.console.locale);
-        let (manifest, kind) = (&self.found.manifest, probe_type(locale, row.kind));
+        let (manifest, kind) = (&self.found.manifest, row.kind.label(locale));
         let (label, judge) = (&manifest.label, &row.judge);
         let rules = if manifest.design.is_lexical() {
             locale.pick(" · built-in rules, no model", " · 内置规则，未用模型")
