@@ -24,11 +24,6 @@ pub(crate) fn with_fields(value: &impl Serialize, fields: Value) -> Value {
     }
 }
 
-/// How many columns of a terminal a text takes.
-pub(crate) fn display_width(text: &str) -> usize {
-    textwrap::core::display_width(text)
-}
-
 /// A dimension of the rubric: in English its name in files.
 pub(crate) fn dimension_name(locale: Locale, dimension: Dimension) -> &'static str {
     locale.pick(dimension.name(), dimension.label(Locale::Zh))

@@ -20,7 +20,7 @@ use crate::evaluation::{
 };
 use crate::pipeline::{ExternalAccess, MatrixSelection, Pipeline, first_few};
 use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
-use crate::report::TextTable;
+use crate::report::{Block, TextTable, styled};
 use crate::results::{Design, Label, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
 use base::text::shell_word;
@@ -162,16 +162,8 @@ struct RemoteJson {
 /// Prints the plan. What the run sends and costs is the first line.
 fn print(plan: &ProjectPlan, console: &Console) {
     console.report(plan, || {
-        if let Some(price) = estimate_line(plan) {
-            console.print(&console.prose(&price));
-        }
-        if !plan.access.is_empty() {
-            console.print(&console.prose(&access_line(&plan.access, console)));
-        }
-        console.print(&render(plan, console));
-        if let Some(line) = change_line(plan) {
-            console.print(&line);
-        }
+        let text = styled(&blocks(plan, console), console.whole_width());
+        console.print(&console.styled(&text));
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             print_note(&regrading_note(most), console);
         }
@@ -311,28 +303,30 @@ fn needs_only_common(
     Ok(check_baseline(pipeline, &design, &whole, selection).is_err())
 }
 
-fn render(plan: &ProjectPlan, console: &Console) -> String {
+fn blocks(plan: &ProjectPlan, console: &Console) -> Vec<Block> {
     let forecast = &plan.forecast;
-    let mut lines = vec![stage_table(forecast, console)];
+    let access = (!plan.access.is_empty()).then(|| access_line(&plan.access, console));
+    let first = estimate_line(plan).into_iter().chain(access);
+    let mut blocks: Vec<Block> = first.map(Block::plain).collect();
+    blocks.push(Block::Table(stage_table(forecast)));
     let since = plan.compared_to.as_deref().unwrap_or_default();
     let explained = [
         (&forecast.reasons, "why".to_owned()),
         (&forecast.since_baseline, format!("since {since}")),
     ];
     for (groups, title) in explained.iter().filter(|(groups, _)| !groups.is_empty()) {
-        lines.push(reasons(title, groups, console));
+        blocks.push(Block::plain(reasons(title, groups, console)));
     }
     if forecast.since_baseline.is_empty() && !since.is_empty() && !forecast.is_pending() {
-        lines.push(format!("No changes found since {since}."));
+        blocks.push(Block::plain(format!("No changes found since {since}.")));
     }
-    lines.extend(
-        forecast
-            .too_long
-            .iter()
-            .map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
-    );
-    lines.extend(submitted_line(forecast));
-    lines.join("\n")
+    let too_long = forecast.too_long.iter().map(too_long_line);
+    blocks.extend(too_long.map(|line| Block::Sentence(TextStyle::Warning, line)));
+    let last = submitted_line(forecast)
+        .into_iter()
+        .chain(change_line(plan));
+    blocks.extend(last.map(Block::plain));
+    blocks
 }
 
 /// The command that runs what was planned.
@@ -384,7 +378,7 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
     console.labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))
 }
 
-fn stage_table(forecast: &Forecast, console: &Console) -> String {
+fn stage_table(forecast: &Forecast) -> TextTable {
     let stages = StageName::OF_RUN.into_iter();
     let stages = stages.filter_map(|stage| Some((stage, forecast.stages.get(&stage)?)));
     let rows = stages.map(|(stage, counts)| {
@@ -405,7 +399,7 @@ fn stage_table(forecast: &Forecast, console: &Console) -> String {
         texts.map(|text| vec![(style, text)]).collect()
     });
     let header = ["stage", "cells", "actions", "cached", "stale", "blocked"];
-    console.text_table(&TextTable::new(header, rows))
+    TextTable::new(header, rows)
 }
 
 fn too_long_line(group: &TooLong) -> String {

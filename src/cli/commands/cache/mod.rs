@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{age, count, display_width, money, size};
+use crate::cli::format::{age, count, money, size};
 use crate::cli::project::{print_notices, project_paths_of};
 use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
-use crate::report::fitted;
+use crate::report::{TextTable, fitted};
 use entry::{CacheFilter, EntryTotals};
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
@@ -173,7 +173,8 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
         let entries = entries.map(|(record, meta, day)| entry_json(record, meta, *day));
         console.json(&entries.collect::<Vec<_>>());
     } else if !listed.is_empty() {
-        page(console, &table(&listed, console));
+        let table = table(&listed, console).render(console.whole_width());
+        page(console, &console.styled(&table));
     }
     let totals = EntryTotals::of(listed.iter().map(|(record, ..)| record));
     console.note(&match (totals.entries, snapshot.is_empty()) {
@@ -187,43 +188,32 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// Columns before what an entry was made for.
-const BEFORE_PLACE: usize = 51;
-/// Columns between it and a fault.
-const GAP: usize = 2;
+/// Columns besides what an entry was made for.
+const OTHER_COLUMNS: usize = 63;
 
-fn table(listed: &[ListedEntry], console: &Console) -> String {
-    let head = "key           stage        size      cost     age  made for";
-    let mut lines = vec![console.paint(TextStyle::Strong, head)];
-    lines.extend(
-        listed
-            .iter()
-            .map(|(record, meta, _)| line(record, meta, console)),
-    );
-    lines.join("\n")
-}
-
-fn line(record: &Record, meta: &EntryMeta, console: &Console) -> String {
-    let fault = match record.status {
-        EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
-        EntryStatus::Malformed { .. } => Some((TextStyle::Warning, "unreadable")),
-        EntryStatus::Failed { .. } => Some((TextStyle::Bad, "failed")),
-    };
-    let mut place = meta.place.to_string();
-    if let Some(columns) = console.columns() {
-        let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
-        place = fitted(&place, columns.saturating_sub(BEFORE_PLACE + after));
-    }
-    let line = format!(
-        "{:<12}  {:<8}  {:>7}  {:>8}  {:>6}  {place}",
-        record.key.0.short(),
-        meta.inputs.stage.name(),
-        size(record.stored_bytes()),
-        money(meta.summary.cost),
-        age(now_ms().saturating_sub(record.summary.created) / 1000)
-    );
-    match fault {
-        None => line,
-        Some((style, text)) => format!("{line}  {}", console.paint(style, text)),
+fn table(listed: &[ListedEntry], console: &Console) -> TextTable {
+    let room = console.whole_width().saturating_sub(OTHER_COLUMNS);
+    let rows = listed.iter().map(|(record, meta, _)| {
+        let fault = match record.status {
+            EntryStatus::Output { .. } | EntryStatus::Unparsed => (TextStyle::Plain, ""),
+            EntryStatus::Malformed { .. } => (TextStyle::Warning, "unreadable"),
+            EntryStatus::Failed { .. } => (TextStyle::Bad, "failed"),
+        };
+        let texts = [
+            record.key.0.short(),
+            meta.inputs.stage.to_string(),
+            size(record.stored_bytes()),
+            money(meta.summary.cost),
+            age(now_ms().saturating_sub(record.summary.created) / 1000),
+            fitted(&meta.place.to_string(), room),
+        ];
+        let fault = vec![(fault.0, fault.1.to_owned())];
+        let cells = texts.map(|text| vec![(TextStyle::Plain, text)]);
+        cells.into_iter().chain([fault]).collect()
+    });
+    let header = ["key", "stage", "size", "cost", "age", "made for", ""];
+    TextTable {
+        words: vec![1, 5, 6],
+        ..TextTable::new(header, rows)
     }
 }

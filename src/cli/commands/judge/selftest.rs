@@ -19,6 +19,7 @@ use crate::evaluation::{
 use crate::judge::{DimensionResult, SelfTestVerdict};
 use crate::pipeline::{Banks, ExternalAccess, OpenRequest, Overrides, Pipeline, first_few};
 use crate::plan::FailedAction;
+use crate::report::{Block, Section, TextTable};
 use crate::scheduler::{Budget, RunOutcome, SchedulerOptions};
 use base::units::Usd;
 use store::cache::Store;
@@ -116,9 +117,8 @@ fn print(
     console.report(
         &json!({ "judges": tested, "executed": executed, "cached": cached, "usd": usd }),
         || {
-            tested
-                .iter()
-                .for_each(|tested| console.print(&page(tested, console)));
+            let sections: Vec<Section> = tested.iter().map(section).collect();
+            console.print(&console.document(&sections));
             console.note(&format!(
                 "{} graded now ({}), {cached} from the cache",
                 count(executed, "case"),
@@ -129,7 +129,7 @@ fn print(
     print_failures(&totals.failures, usize::MAX, console);
 }
 
-fn page(tested: &Tested<'_>, console: &Console) -> String {
+fn section(tested: &Tested<'_>) -> Section {
     let columns = [
         "dimension",
         "right",
@@ -140,83 +140,75 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         "",
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
-        let missed = format!("{} of {}", result.misses.len(), result.labels);
-        let mark = if result.qualified {
-            "✓"
-        } else {
-            "✗ not qualified"
+        let shift = result.length_shift.map(|shift| format!("{shift:+.2}"));
+        let mark = match result.qualified {
+            true => "✓",
+            false => "✗ not qualified",
         };
         vec![
             result.dimension.name().replace('_', " "),
             number(result.median_right, 2),
             number(result.median_half, 2),
             number(result.median_wrong, 2),
-            missed,
-            result
-                .length_shift
-                .map_or_else(String::new, |shift| format!("{shift:+.2}")),
+            format!("{} of {}", result.misses.len(), result.labels),
+            shift.unwrap_or_default(),
             mark.to_owned(),
         ]
     });
-    let dimensions = console.table(&columns, &[6], rows);
-    let judge = console.paint(TextStyle::Strong, tested.judge);
+    let dimensions = Block::Table(TextTable::plain(&columns, &[6], rows));
     // The result first, then the medians that it is made of.
-    format!(
-        "{judge} ({})\n{}\n\n{dimensions}\n",
-        tested.model,
-        console.prose(&outcome(tested, console))
+    let details = details(tested).into_iter().map(Block::plain);
+    let blocks = [outcome(tested)].into_iter().chain(details);
+    Section::plain(
+        format!("{} ({})", tested.judge, tested.model),
+        blocks.chain([dimensions]),
     )
 }
 
-fn outcome(tested: &Tested<'_>, console: &Console) -> String {
+fn outcome(tested: &Tested<'_>) -> Block {
     let verdict = tested.verdict;
     let graded = format!(
         "{} of {} labels graded as they should be",
         verdict.correct, verdict.labels
     );
-    let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
-    let names: Vec<&str> = unqualified
-        .iter()
+    let names: Vec<&str> = verdict
+        .unqualified()
         .map(|result| result.dimension.name())
         .collect();
-    let mut lines = match (verdict.may_grade, tested.completed) {
-        (true, _) if unqualified.is_empty() => {
-            vec![console.labelled(TextStyle::Good, "passed:", graded)]
-        }
+    let (style, text) = match (verdict.may_grade, tested.completed) {
+        (true, _) if names.is_empty() => (TextStyle::Good, format!("passed: {graded}")),
         (true, _) => {
+            let names = names.join(", ");
             let out = format!(
-                "{graded}; not qualified in {}, which leaves `overall` and the gate",
-                names.join(", ")
+                "partly: {graded}; not qualified in {names}, which leaves `overall` and the gate"
             );
-            vec![console.labelled(TextStyle::Warning, "partly:", out)]
+            (TextStyle::Warning, out)
         }
-        (false, true) => {
-            vec![console.labelled(TextStyle::Bad, "failed:", graded)]
-        }
+        (false, true) => (TextStyle::Bad, format!("failed: {graded}")),
         (false, false) => {
-            let why = "some cases could not be asked";
-            vec![console.labelled(TextStyle::Warning, "untested:", why)]
+            let why = "untested: some cases could not be asked";
+            (TextStyle::Warning, why.to_owned())
         }
     };
-    if tested.completed {
-        lines.extend(
-            verdict
-                .failures
-                .iter()
-                .map(|failure| format!("  {failure}")),
-        );
-        for result in unqualified {
-            if verdict.may_grade {
-                lines.push(format!(
-                    "  {}: {}",
-                    result.dimension.name(),
-                    result.failures.join("; ")
-                ));
-            }
-            lines.extend(missed_line(result));
-        }
+    Block::Sentence(style, text)
+}
+
+/// Why a judge failed, and what it missed, if it was asked about all cases.
+fn details(tested: &Tested<'_>) -> Vec<String> {
+    if !tested.completed {
+        return Vec::new();
     }
-    lines.join("\n")
+    let verdict = tested.verdict;
+    let failures = verdict.failures.iter();
+    let mut lines: Vec<String> = failures.map(|failure| format!("  {failure}")).collect();
+    for result in verdict.unqualified() {
+        if verdict.may_grade {
+            let (name, why) = (result.dimension.name(), result.failures.join("; "));
+            lines.push(format!("  {name}: {why}"));
+        }
+        lines.extend(missed_line(result));
+    }
+    lines
 }
 
 /// The first cases that the judge missed in a dimension; JSON has all.
