@@ -14,7 +14,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{
     Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, starter_pipeline,
 };
-use base::files::{FileError, read_text, write_whole};
+use base::files::{read_text, write_whole};
 use base::guarded::check_folders;
 use base::locale::Locale;
 use base::text::shell_word;
@@ -77,19 +77,15 @@ pub(super) fn write_starter(
         files.retain(|(path, _)| !SAMPLE_FOLDERS.iter().any(|folder| path.starts_with(folder)));
     }
     refuse_taken(root)?;
-    let mut written = Vec::new();
-    for (path, text) in &files {
-        let is_pipeline = *path == PIPELINE_FILE;
+    let files = files.into_iter().map(|(path, text)| {
         let text = in_language(path, text, locale);
-        let text = if is_pipeline {
-            starter_pipeline(&text, random_seed(), !is_empty)
-        } else {
-            text.into_owned()
+        let text = match path == PIPELINE_FILE {
+            true => starter_pipeline(&text, random_seed(), !is_empty),
+            false => text.into_owned(),
         };
-        let path = root.join(path);
-        write_whole(&path, &text).map_err(|error| undo(&written, error))?;
-        written.push(path);
-    }
+        (path.to_owned(), text)
+    });
+    let names = write_all(root, files.collect())?;
     for folder in SAMPLE_FOLDERS {
         let path = root.join(folder);
         let made = std::fs::create_dir_all(&path);
@@ -97,7 +93,7 @@ pub(super) fn write_starter(
             Failure::error(format!("{} cannot be created: {error}", shown(&path)))
         })?;
     }
-    Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
+    Ok(names)
 }
 
 /// The folders of the sample session. A project without it has them, too.
@@ -155,14 +151,21 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     Err(Failure::input(message).hinted("choose another folder: compeval init DIR"))
 }
 
-/// Removes the files already written: half a project is worse than none.
-fn undo(written: &[PathBuf], error: FileError) -> Failure {
-    for path in written {
-        if let Err(fault) = std::fs::remove_file(path) {
-            tracing::warn!("{} could not be removed: {fault}", path.display());
+/// Writes these files, all or none: half a project is worse than none. Returns their paths, from `root`.
+fn write_all(root: &Path, files: Vec<(String, String)>) -> Result<Vec<String>, Failure> {
+    let mut written = Vec::new();
+    for (path, text) in files {
+        if let Err(error) = write_whole(&root.join(&path), text) {
+            for path in written.iter().map(|path| root.join(path)) {
+                if let Err(fault) = std::fs::remove_file(&path) {
+                    tracing::warn!("{} could not be removed: {fault}", path.display());
+                }
+            }
+            return Err(error.into());
         }
+        written.push(path);
     }
-    error.into()
+    Ok(written)
 }
 
 /// The flag that leads to the project from the current folder.
@@ -198,19 +201,10 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
         );
         return Err(Failure::input(message).hinted("rename that method, or use it"));
     }
-    let files = missing_files(root, adapter)?;
-    let mut written: Vec<PathBuf> = Vec::new();
-    for (path, text) in &files {
-        write_whole(&root.join(path), text).map_err(|error| undo(&written, error))?;
-        written.push(root.join(path));
-    }
+    let mut files = missing_files(root, adapter)?;
     let extended = format!("{}\n{}", text.trim_end(), adapter.table());
-    write_whole(&pipeline, extended).map_err(|error| undo(&written, error))?;
-    Ok(files
-        .into_iter()
-        .map(|(path, _)| path)
-        .chain([PIPELINE_FILE.to_owned()])
-        .collect())
+    files.push((PIPELINE_FILE.to_owned(), extended));
+    write_all(root, files)
 }
 
 /// The files of an adapter that are missing. A file that is there with another content is not overwritten.
