@@ -230,20 +230,12 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     let causes = causes(failures);
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {
-        let hint = failure
-            .hint
-            .as_deref()
-            .map(|hint| format!(" ({hint})"))
-            .unwrap_or_default();
-        let more = if *alike > 0 {
-            format!(" (and {alike} more)")
-        } else {
-            String::new()
+        let (place, why) = (&failure.place, failure.message_with_hint());
+        let more = match alike {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
         };
-        console.error(
-            "failed:",
-            format!("{}{more}: {}{hint}", failure.place, failure.message),
-        );
+        console.error("failed:", format!("{place}{more}: {why}"));
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()
 }

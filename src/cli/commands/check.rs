@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::args::Common;
 use crate::cli::commands::fixture::audit::audit_all;
 use crate::cli::failure::{Exit, Failure, render, render_some};
-use crate::cli::format::{count, money};
+use crate::cli::format::count;
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle};
@@ -358,10 +358,8 @@ impl Ping {
                 console.paint(TextStyle::Bad, "failed")
             );
         }
-        let price = match self.usd {
-            None => "its price is unknown".to_owned(),
-            known => money(known),
-        };
+        let price = self.usd.map(|usd| usd.to_string());
+        let price = price.unwrap_or_else(|| "its price is unknown".to_owned());
         let time = self.seconds.map(|seconds| format!("{seconds:.1} s, "));
         let time = time.unwrap_or_default();
         format!(

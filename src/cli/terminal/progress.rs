@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::{Console, visible};
 use crate::action::StageName;
-use crate::cli::format::{cost, count, duration, money, short_tokens};
+use crate::cli::format::{cost, count, duration, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
 use crate::report::{TextStyle, fitted};
 use crate::results::StageCounts;
@@ -200,21 +200,13 @@ impl ProgressModel {
         stages: impl IntoIterator<Item = (StageName, u64)>,
         limits: BudgetLimits,
     ) -> ProgressModel {
-        let stages = stages.into_iter().filter(|(_, total)| *total > 0);
-        let stages = stages.map(|(stage, total)| {
-            (
-                stage,
-                StageProgress {
-                    total,
-                    ..StageProgress::default()
-                },
-            )
-        });
-        ProgressModel {
-            stages: stages.collect(),
+        let mut model = ProgressModel {
             limits,
             ..ProgressModel::default()
-        }
+        };
+        let stages = stages.into_iter().filter(|(_, total)| *total > 0);
+        stages.for_each(|(stage, total)| model.add(stage, total));
+        model
     }
 
     /// More cells of a stage turned up.
@@ -272,19 +264,12 @@ impl ProgressModel {
 
     fn money_words(&self) -> String {
         let spent = &self.snapshot.spent;
-        let limit = self
-            .limits
-            .usd
-            .map(|limit| format!(" of at most {}", money(Some(limit))))
-            .unwrap_or_default();
-        let to_come = self
-            .to_come()
-            .map(|usd| format!(", about {} to come", money(Some(usd))))
-            .unwrap_or_default();
+        let limit = self.limits.usd.map(|limit| format!(" of at most {limit}"));
+        let to_come = self.to_come().map(|usd| format!(", about {usd} to come"));
         let so_far = spent
             .usd
-            .map_or_else(|| cost(None), |usd| format!("{} so far", money(Some(usd))));
-        format!("{so_far}{limit}{to_come}")
+            .map_or_else(|| cost(None), |usd| format!("{usd} so far"));
+        so_far + &limit.unwrap_or_default() + &to_come.unwrap_or_default()
     }
 
     /// The cost of the cells to do: their share of the estimate. Without an estimate, or once it is used up, it is computed
@@ -372,13 +357,11 @@ impl ProgressModel {
     fn budget_words(&self) -> Option<String> {
         let spent = self.snapshot.spent;
         let limit = self.limits.usd.filter(|_| spent.is_waiting)?;
+        let usd = spent.usd.map(|usd| usd.to_string());
+        let usd = usd.unwrap_or_else(|| "an unknown amount".to_owned());
+        let reserved = spent.reserved;
         Some(format!(
-            "the budget: {} spent, {} reserved for what is in flight, of {}",
-            spent
-                .usd
-                .map_or_else(|| "an unknown amount".to_owned(), |usd| money(Some(usd))),
-            money(Some(spent.reserved)),
-            money(Some(limit))
+            "the budget: {usd} spent, {reserved} reserved for what is in flight, of {limit}"
         ))
     }
 

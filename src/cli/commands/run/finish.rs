@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::cli::failure::Exit;
-use crate::cli::format::{cost, count, duration, money, percent, with_fields};
+use crate::cli::format::{cost, duration, percent, with_fields};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::{details, note_count, screen, styled_sections};
@@ -36,11 +36,12 @@ pub(super) fn print_summary(
         0 => {}
         other => {
             let file = folder.file(names::MANIFEST);
-            let more = locale.pick(
-                format!("… and {other} more in"),
-                format!("……其余 {other} 个见"),
-            );
-            console.eprint(&format!("{more} {}", file.display()));
+            console.eprint(&say!(
+                locale,
+                "… and {other} more in {}",
+                "……其余 {other} 个见 {}",
+                file.display()
+            ));
         }
     }
     if console.is_quiet {
@@ -53,7 +54,7 @@ pub(super) fn print_summary(
         .chain(served_lines(summary, manifest));
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
-    let counted = locale.pick(count(notes, "note"), format!("{notes} 条说明"));
+    let counted = locale.count(notes, "note", "条说明");
     let where_all = locale.pick(" (--all)", "（--all）");
     let notes = if all || notes == 0 {
         String::new()
@@ -166,25 +167,22 @@ fn totals(manifest: &Manifest) -> String {
         None => locale.pick(cost(None), "费用未知".to_owned()),
         known => cost(known),
     };
-    let counts = locale.pick(
-        format!("{cached} from the cache · {}", count(requests, "request")),
-        format!("{cached} 来自缓存 · {requests} 次请求"),
-    );
-    format!("{cost} · {counts} · {}", duration(manifest.wall_s))
+    let requests = locale.count(requests, "request", "次请求");
+    let cached = say!(locale, "{cached} from the cache", "{cached} 来自缓存");
+    let took = duration(manifest.wall_s);
+    format!("{cost} · {cached} · {requests} · {took}")
 }
 
 /// The savings by providers' prompt caches, if any.
 fn prompt_cache_line(manifest: &Manifest) -> Option<String> {
     let (cached, input) = (manifest.usage.cached_input?.0, manifest.usage.input?.0);
     let share = (cached > 0 && input > 0).then(|| cached as f64 / input as f64);
-    let saved = money(Some(manifest.saved_by_prompt_cache));
-    let locale = manifest.locale();
-    let share = percent(Some(share?));
-    Some(locale.pick(
-        format!(
-            "{share} of the input tokens came from providers' prompt caches, which saved {saved}."
-        ),
-        format!("{share} 的输入词元来自服务商的提示词缓存，节省 {saved}。"),
+    Some(say!(
+        manifest.locale(),
+        "{share} of the input tokens came from providers' prompt caches, which saved {saved}.",
+        "{share} 的输入词元来自服务商的提示词缓存，节省 {saved}。",
+        share = percent(Some(share?)),
+        saved = manifest.saved_by_prompt_cache
     ))
 }
 
@@ -197,28 +195,25 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
         ..
     } = manifest.unused;
     let locale = manifest.locale();
-    let replies = (replies > 0).then(|| match usd.map(|usd| money(Some(usd))) {
-        Some(usd) => locale.pick(
-            format!("{} gave no result and cost {usd}", count(replies, "reply")),
-            format!("{replies} 条回复没有结果，花费 {usd}"),
-        ),
-        None => locale.pick(
-            format!(
-                "{} gave no result, at unknown cost",
-                count(replies, "reply")
-            ),
-            format!("{replies} 条回复没有结果，费用未知"),
-        ),
+    let cost = match usd {
+        Some(usd) => say!(locale, " and cost {usd}", "，花费 {usd}"),
+        None => locale.pick(", at unknown cost", "，费用未知").to_owned(),
+    };
+    let replies = (replies > 0).then(|| {
+        say!(
+            locale,
+            "{} gave no result{cost}",
+            "{}没有结果{cost}",
+            locale.count(replies, "reply", "条回复")
+        )
     });
-    let were = format!(
-        "{} {}",
-        count(unanswered, "request"),
-        if unanswered == 1 { "was" } else { "were" }
-    );
+    let were = if unanswered == 1 { "was" } else { "were" };
     let unanswered = (unanswered > 0).then(|| {
-        locale.pick(
-            format!("{were} never answered and may still be billed"),
-            format!("{unanswered} 次请求没有得到回复，是否计费不得而知"),
+        say!(
+            locale,
+            "{} {were} never answered and may still be billed",
+            "{}没有得到回复，是否计费不得而知",
+            locale.count(unanswered, "request", "次请求")
         )
     });
     let text: Vec<String> = [replies, unanswered].into_iter().flatten().collect();
