@@ -15,8 +15,8 @@ use crate::evaluation::{
     paths_of_project, variable,
 };
 use crate::pipeline::{
-    MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, declared_locale,
-    find_pipeline, suggest,
+    Banks, MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths,
+    declared_locale, find_pipeline, suggest,
 };
 use crate::results::previous;
 use base::files::{read_any, read_stream};
@@ -95,6 +95,16 @@ pub(crate) fn open_request(common: &Common) -> Result<OpenRequest, Failure> {
         profile: common.profile.clone(),
         ..OpenRequest::default()
     })
+}
+
+/// Opens the project to read its results, with banks that need not be there or hold.
+pub(crate) fn project_of_results(common: &Common) -> Result<Pipeline, Failure> {
+    let request = OpenRequest {
+        allow_unproven: true,
+        banks: Banks::IfThere,
+        ..open_request(common)?
+    };
+    Ok(read_project(&request)?.pipeline)
 }
 
 /// The request to open what the flags select of the project.

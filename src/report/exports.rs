@@ -86,21 +86,15 @@ fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A value as a cell. A spreadsheet would compute a text that begins like a formula, so it gets an apostrophe in front.
 fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text_cell(text),
+        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+            format!("'{text}")
+        }
+        Value::String(text) => text.clone(),
         other => other.to_string(),
-    }
-}
-
-/// A text as a cell. A spreadsheet would compute one that begins like a formula, so it gets an apostrophe in front.
-fn text_cell(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    if is_formula {
-        format!("'{text}")
-    } else {
-        text.to_owned()
     }
 }
 

@@ -7,8 +7,9 @@ use super::translation::{Translation, joined};
 use crate::action::BuiltInStrategy;
 use crate::planted::{Kind, State};
 use crate::results::{
-    FigureTableId, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
+    FigureTableId, Ordered, PlantedComparison, PlantedSummary, PlantedTest, Share, Summary,
 };
+use indexmap::IndexSet;
 
 /// What became of planted items, or why they show nothing.
 pub(super) fn items(summary: &Summary, tr: &Translation) -> Option<Section> {
@@ -29,38 +30,29 @@ fn planted(summary: &Summary) -> impl Iterator<Item = (&str, &PlantedSummary)> {
     methods.filter_map(|(name, method)| Some((name.as_str(), method.planted.as_ref()?)))
 }
 
+/// Its items by kind, by position and by the number of compressions.
+fn parts(found: &PlantedSummary) -> [&Ordered<Share>; 3] {
+    [&found.by_kind, &found.by_position, &found.by_compressions]
+}
+
 /// By kind, by position and by the number of compressions: the share of right next steps.
 pub(super) fn groups(summary: &Summary, tr: &Translation) -> Option<Section> {
-    let of = |found: &PlantedSummary| {
-        let groups = [&found.by_kind, &found.by_position, &found.by_compressions];
-        groups.map(Clone::clone)
-    };
-    let mut names: [Vec<String>; 3] = Default::default();
+    let mut columns: IndexSet<(usize, &String)> = IndexSet::new();
     for (_, found) in planted(summary) {
-        for (names, group) in names.iter_mut().zip(of(found)) {
-            let new: Vec<String> = group
-                .into_keys()
-                .filter(|name| !names.contains(name))
-                .collect();
-            names.extend(new);
+        for (group, shares) in parts(found).into_iter().enumerate() {
+            columns.extend(shares.keys().map(|name| (group, name)));
         }
     }
-    let columns: Vec<(usize, &String)> = names
-        .iter()
-        .enumerate()
-        .flat_map(|(group, names)| names.iter().map(move |name| (group, name)))
-        .collect();
+    // stable: names stay in the order of their group
+    columns.sort_by_key(|(group, _)| *group);
     let heading = |(group, name): &(usize, &String)| match group {
         0 | 1 => word(name, tr),
         _ => tr.pick(format!("after {name}"), format!("{name} 次后")),
     };
     let rows = planted(summary).map(|(name, found)| {
-        let groups = of(found);
-        let share =
-            |(group, name): &(usize, &String)| groups.get(*group)?.get(name.as_str()).copied();
-        let cells = columns
-            .iter()
-            .map(|column| share_cell(share(column).as_ref(), tr));
+        let groups = parts(found);
+        let share = |(group, name): &(usize, &String)| groups.get(*group)?.get(*name);
+        let cells = columns.iter().map(|column| share_cell(share(column), tr));
         named_row(name.to_owned(), cells)
     });
     let header = std::iter::once(tr.method.to_owned()).chain(columns.iter().map(heading));

@@ -195,15 +195,16 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
         let known = design.fixtures.iter().map(|known| known.name.as_str());
         return Err(unknown_name(manifest, "fixture", &args.fixture, known));
     };
-    let methods = || design.methods.iter().map(|known| known.name.as_str());
-    let is_unknown = |method: &&str| !methods().any(|known| known == *method);
-    if let Some(method) = args.method.as_deref().filter(is_unknown) {
-        return Err(unknown_name(manifest, "method", method, methods()));
-    }
-    let probes = || fixture.probes.iter().map(|known| known.id.as_str());
-    let is_unknown = |probe: &&str| !probes().any(|known| known == *probe);
-    if let Some(probe) = args.probe.as_deref().filter(is_unknown) {
-        return Err(unknown_name(manifest, "probe", probe, probes()));
+    let methods = design.methods.iter().map(|known| known.name.as_str());
+    let probes = fixture.probes.iter().map(|known| known.id.as_str());
+    let names: [(_, _, Vec<&str>); 2] = [
+        ("method", &args.method, methods.collect()),
+        ("probe", &args.probe, probes.collect()),
+    ];
+    for (what, name, known) in names {
+        if let Some(name) = name.as_deref().filter(|name| !known.contains(name)) {
+            return Err(unknown_name(manifest, what, name, known.into_iter()));
+        }
     }
     if args.open
         && design

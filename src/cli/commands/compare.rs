@@ -9,10 +9,9 @@ use crate::cli::args::Common;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::with_fields;
-use crate::cli::project::{PREVIOUS, given, named_side, open_request, open_snapshot, read_project};
+use crate::cli::project::{PREVIOUS, given, named_side, open_snapshot, project_of_results};
 use crate::cli::terminal::Console;
 use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
-use crate::pipeline::{Banks, OpenRequest};
 use crate::report::headline;
 use crate::results::{ComparisonScope, summarize};
 use base::files::write_private;
@@ -38,12 +37,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Result<Exit, Failure> {
-    let request = OpenRequest {
-        allow_unproven: true,
-        banks: Banks::IfThere,
-        ..open_request(common)?
-    };
-    let pipeline = read_project(&request)?.pipeline;
+    let pipeline = project_of_results(common)?;
     let scope = if args.only_common {
         ComparisonScope::Common
     } else {

@@ -10,10 +10,9 @@ use crate::cli::args::Common;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{open_request, open_snapshot, project_paths_of, read_project};
+use crate::cli::project::{open_snapshot, project_of_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{compared_to_baseline, publish, variable};
-use crate::pipeline::{Banks, OpenRequest};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::text::shell_word;
@@ -48,12 +47,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     if console.is_json && args.csv {
         return Err(not_as_json("--csv"));
     }
-    let request = OpenRequest {
-        allow_unproven: true,
-        banks: Banks::IfThere,
-        ..open_request(common)?
-    };
-    let pipeline = read_project(&request)?.pipeline;
+    let pipeline = project_of_results(common)?;
     let folder = chosen_results(common, &pipeline.results, args.label.as_deref(), console)?;
     if args.csv {
         return print_csv(&folder, console);

@@ -15,7 +15,7 @@ use crate::report::document::{Block, Section};
 use crate::report::headline::headline;
 use crate::report::screen::{Extent, front, sentences};
 use crate::report::translation::{Translation, first_of, translation};
-use crate::results::{Manifest, Row, Summary};
+use crate::results::{Headline, Manifest, Row, Summary};
 use base::locale::Locale;
 use sessions::transcript::Message;
 
@@ -89,17 +89,18 @@ impl<'a> PageInput<'a> {
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(manifest.locale());
+        let found = headline(summary, manifest);
         let facts = facts(summary, design, tr).into_iter();
         let version = ("compeval", manifest.version.clone());
         let facts = facts.chain([version]);
         PageInput {
             label: title(summary, tr),
             locale: tr.locale,
-            front: sentences(&headline(summary, manifest), summary, manifest),
+            front: sentences(&found, summary, manifest),
             facts: facts
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            sections: sections(summary, manifest, tr),
+            sections: sections(&found, summary, manifest, tr),
             methods: page_methods(manifest),
             rubric,
             banks: BTreeMap::new(),
@@ -112,14 +113,15 @@ impl<'a> PageInput<'a> {
 }
 
 /// The first screen of a terminal, what failed, and the other sections of the report.
-fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<Section> {
-    let found = headline(summary, manifest);
+fn sections(
+    found: &Headline,
+    summary: &Summary,
+    manifest: &Manifest,
+    tr: &Translation,
+) -> Vec<Section> {
     let title = tr.pick("Scores", "得分");
-    let overview = Section::new(
-        "overview",
-        title,
-        front(&found, summary, manifest, Extent::ALL),
-    );
+    let overview = front(found, summary, manifest, Extent::ALL);
+    let overview = Section::new("overview", title, overview);
     // Where nothing was asked, the first screen has their table.
     let is_answered = manifest.design.has_answers();
     let rest = details(summary, manifest).into_iter();
