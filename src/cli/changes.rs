@@ -152,6 +152,7 @@ fn is_within(hunk: &Hunk, lines: &RangeInclusive<usize>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::terminal::Console;
     use sessions::transcript::Point;
 
     fn change(cause: StaleCause, what: &str, old: &str, new: &str) -> Change {
@@ -177,7 +178,8 @@ mod tests {
             &text,
             Locale::En,
         );
-        crate::report::styled(&blocks, usize::MAX).plain()
+        let text = crate::report::styled(&blocks, usize::MAX);
+        Console::default().for_output(&text).into_owned()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::error::Error;
 
 use crate::cli::format::count;
-use crate::cli::terminal::{Console, TextStyle, own_color};
+use crate::cli::terminal::{Console, TextStyle, labelled, own_color, paint};
 use crate::evaluation::EvaluationError;
 use crate::pipeline::{OpenError, Problem, Problems, Severity};
 use crate::results::{FolderError, Outcome};
@@ -306,7 +306,7 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut rest = kinds.as_slice();
     while let Some(((first, alike), others)) = rest.split_first() {
-        let shown = kind_lines(first, *alike, console);
+        let shown = kind_lines(first, *alike);
         if lines.len() + shown.len() > LINES {
             break;
         }
@@ -326,7 +326,7 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
 }
 
 /// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
-fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
+fn kind_lines(first: &Problem, alike: usize) -> Vec<String> {
     let (style, [one, many]) = match first.severity() {
         Severity::Error => (TextStyle::Bad, ["error", "errors"]),
         Severity::Warning => (TextStyle::Warning, ["warning", "warnings"]),
@@ -341,12 +341,12 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
         .chain(more)
         .collect::<Vec<_>>()
         .join(" ");
-    let text = console.labelled(style, &label, first.message());
+    let text = labelled(style, &label, first.message());
 
     match (first.severity(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
             let below = join_parts([&place, advice.unwrap_or_default()]);
-            vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
+            vec![text, format!("  {}", paint(TextStyle::Dim, &below))]
         }
         _ => vec![join_parts([&text, &place])],
     }
@@ -433,11 +433,16 @@ mod tests {
         )
     }
 
+    fn printed(problems: &Problems) -> String {
+        let text = render_some(problems, &console());
+        console().for_output(&text).into_owned()
+    }
+
     #[test]
     fn a_few_errors_are_drawn_at_their_places() {
         let error = |path| Problem::error("odd").at(&SourceFile::new(path, "[1,\n22]"), 1..2);
         let all = Problems(["a", "b"].map(error).into());
-        insta::assert_snapshot!(render_some(&all, &console()), @r#"
+        insta::assert_snapshot!(printed(&all), @r#"
     error: odd
        ╭─[a:1:2]
      1 │ [1,
@@ -465,7 +470,7 @@ mod tests {
             fact("p2").at(&file, 4..6),
             Problem::warning("fixtures/b.json has 600 KB"),
         ]);
-        insta::assert_snapshot!(render_some(&all, &console()), @r#"
+        insta::assert_snapshot!(printed(&all), @r#"
         2 errors: probe `p1`: fact "p1" is short
           p:1:2 and 1 like it · longer
         2 warnings: fixtures/a.json has 500 KB · and 1 like it

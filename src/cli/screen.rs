@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::cli::failure::{budget_message, remedy_for_cache, render_some};
 use crate::cli::format::count;
 use crate::cli::interrupts::Interrupts;
-use crate::cli::terminal::{Console, Progress, TextStyle};
+use crate::cli::terminal::{Console, Progress, TextStyle, paint};
 use crate::evaluation::{Ended, Event, RunTotals};
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::FailedAction;
@@ -92,8 +92,8 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
 }
 
 /// The hosts and programs that a project uses, on one line.
-pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
-    let project = console.paint(TextStyle::Strong, "This project");
+pub(crate) fn access_line(access: &ExternalAccess) -> String {
+    let project = paint(TextStyle::Strong, "This project");
     let access = access.lines().join("; ");
     format!("{project} {access}")
 }

@@ -3,7 +3,9 @@
 
 use serde::Serialize;
 
-use super::styled::{StyledText, TextStyle, TextTable, fitted, plain_cell};
+use super::styled::{
+    TextStyle, TextTable, fitted, paint, plain_cell, push_blank_line, push_line, wrap_lines,
+};
 use unicode_width::UnicodeWidthStr;
 
 /// What a report says in one place.
@@ -89,62 +91,71 @@ impl Section {
 }
 
 /// Sections in a terminal of this width, at least 60.
-pub fn styled_sections(sections: &[Section], width: usize) -> StyledText {
-    let mut out = StyledText::default();
+pub fn styled_sections(sections: &[Section], width: usize) -> String {
+    let mut out = String::new();
     for section in sections {
-        out.line([(TextStyle::Strong, section.title.clone())]);
-        out.append(styled(&section.blocks, width));
-        out.blank_line();
+        push_line(&mut out, &paint(TextStyle::Strong, &section.title));
+        out.push_str(&styled(&section.blocks, width));
+        push_blank_line(&mut out);
     }
     out
 }
 
 /// Blocks in a terminal. What is no sentence begins after a blank line; sentences follow a table directly.
-pub fn styled(blocks: &[Block], width: usize) -> StyledText {
-    let mut out = StyledText::default();
+pub fn styled(blocks: &[Block], width: usize) -> String {
+    let mut out = String::new();
     for block in blocks.iter().filter(|block| !block.is_empty()) {
-        if !matches!(block, Block::Sentence(..) | Block::List(_)) && !out.lines.is_empty() {
-            out.blank_line();
+        if !matches!(block, Block::Sentence(..) | Block::List(_)) && !out.is_empty() {
+            push_blank_line(&mut out);
         }
         match block {
-            Block::Sentence(style, text) => out.paragraph(*style, text, width),
+            Block::Sentence(style, text) => add_sentence(&mut out, *style, text, width),
             Block::List(texts) => texts
                 .iter()
-                .for_each(|text| out.paragraph(TextStyle::Plain, text, width)),
+                .for_each(|text| add_sentence(&mut out, TextStyle::Plain, text, width)),
             Block::Lines(title, lines) => add_lines(&mut out, title, lines, width),
-            Block::Table(table) => out.append(table.render(width)),
+            Block::Table(table) => out.push_str(&table.render(width)),
             Block::Diff(place, lines, more) => add_diff(&mut out, place, lines, *more, width),
         }
     }
     out
 }
 
+/// A text in one style, whose lines are broken as by [`wrap_lines`].
+fn add_sentence(out: &mut String, style: TextStyle, text: &str, width: usize) {
+    let lines = wrap_lines(text, width);
+    lines
+        .lines()
+        .for_each(|line| push_line(out, &paint(style, line.trim_end())));
+}
+
 /// The title stands before the first line, and the others below it.
-fn add_lines(out: &mut StyledText, title: &str, lines: &[String], width: usize) {
+fn add_lines(out: &mut String, title: &str, lines: &[String], width: usize) {
     for (number, line) in lines.iter().enumerate() {
         let start = match number {
             0 => format!("{title}  "),
             _ => " ".repeat(title.width() + 2),
         };
         let line = fitted(line, width.saturating_sub(start.width()));
-        out.line([(TextStyle::Dim, start), (TextStyle::Plain, line)]);
+        push_line(out, &format!("{}{line}", paint(TextStyle::Dim, &start)));
     }
 }
 
-fn add_diff(out: &mut StyledText, place: &str, lines: &[String], more: usize, width: usize) {
+fn add_diff(out: &mut String, place: &str, lines: &[String], more: usize, width: usize) {
     let more = if more > 0 {
         format!("  (+{more})")
     } else {
         String::new()
     };
     let head = fitted(&format!("{place}{more}"), width);
-    out.line([(TextStyle::Dim, head)]);
+    push_line(out, &paint(TextStyle::Dim, &head));
     for line in lines {
         let style = match line.chars().next() {
             Some('-') => TextStyle::Bad,
             Some('+') => TextStyle::Good,
             _ => TextStyle::Dim,
         };
-        out.line([(style, fitted(&format!("  {line}"), width))]);
+        let line = fitted(&format!("  {line}"), width);
+        push_line(out, &paint(style, line.trim_end()));
     }
 }

@@ -28,9 +28,7 @@ pub use headline::headline;
 pub use markdown::markdown;
 pub use observed::{economics, observed, observed_page};
 pub use screen::screen;
-pub use styled::{
-    COLOR_MARK, StyledText, TextStyle, TextTable, fitted, known, wrap_lines,
-};
+pub use styled::{COLOR_MARK, TextStyle, TextTable, fitted, known, labelled, paint, wrap_lines};
 
 #[cfg(test)]
 mod situation_tests;

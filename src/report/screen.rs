@@ -9,7 +9,7 @@ use super::figures::{self, columns, count, level, mark, score, share, signed};
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, not_compressed_line, open_book_line};
 use super::planted::planted_line;
-use super::styled::{StyledText, TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
+use super::styled::{TableCell, TextStyle, TextTable, UNKNOWN, named_row, plain_cell};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Figure, FigureTableId, Headline, LossCause, Manifest, MethodComparison,
@@ -50,7 +50,7 @@ const fn extent(diff: usize, questions: usize, rows: usize) -> Extent {
 }
 
 /// The results in at most `lines` lines, or few more where names are long.
-pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
+pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> String {
     let found = headline(summary, manifest);
     let sentences = sentences(&found, summary, manifest);
     let mut tried = EXTENTS.into_iter().map(|extent| {
@@ -65,7 +65,7 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
     });
     let mut shown = tried.next().unwrap_or_default();
     for next in tried {
-        if shown.lines.len() <= lines {
+        if shown.lines().count() <= lines {
             break;
         }
         shown = next;

@@ -1,4 +1,6 @@
-//! Styled text and tables for the terminal. `cli` decides what a style looks like.
+//! Styled text and tables for the terminal. Styles are written as colours, which `cli` shows or leaves out.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -50,56 +52,38 @@ impl TextStyle {
 /// Stands for the escape character in colours of our own until they are printed. A noncharacter: no text has a use for it.
 pub const COLOR_MARK: char = '\u{FDD0}';
 
-/// A piece of text in one style.
-pub(super) type Span = (TextStyle, String);
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StyledText {
-    /// The lines, without line ends.
-    pub lines: Vec<Vec<Span>>,
+/// A text in a style. A console shows the codes of its colours, or leaves them out where there are none.
+pub fn paint(style: TextStyle, text: &str) -> String {
+    let code = match style {
+        _ if text.is_empty() => return String::new(),
+        TextStyle::Plain => return text.to_owned(),
+        TextStyle::Strong => "1",
+        TextStyle::Dim => "2",
+        TextStyle::Good => "32",
+        TextStyle::Bad => "31",
+        TextStyle::Warning => "33",
+        TextStyle::Hint => "36",
+    };
+    format!("{COLOR_MARK}[{code}m{text}{COLOR_MARK}[0m")
 }
 
-impl StyledText {
-    /// Adds a line, without the blanks at its end.
-    pub fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
-        let spans = spans.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut spans: Vec<Span> = spans.collect();
-        while spans.pop_if(|(_, text)| text.trim().is_empty()).is_some() {}
-        self.lines.push(spans);
-    }
+/// `text` after a word in a style.
+pub fn labelled(style: TextStyle, label: &str, text: impl Display) -> String {
+    // A wide colon is followed by no space.
+    let gap = if label.ends_with('：') { "" } else { " " };
+    format!("{}{gap}{text}", paint(style, label))
+}
 
-    /// Ends a part. Two calls in a row leave one blank line.
-    pub fn blank_line(&mut self) {
-        if self.lines.last().is_none_or(|line| !line.is_empty()) {
-            self.lines.push(Vec::new());
-        }
-    }
+/// Adds a line without the blanks at its end.
+pub(super) fn push_line(out: &mut String, line: &str) {
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
 
-    /// Adds text in one style, whose lines are broken as by [`wrap_lines`].
-    pub fn paragraph(&mut self, style: TextStyle, text: &str, width: usize) {
-        let lines = wrap_lines(text, width);
-        lines
-            .lines()
-            .for_each(|line| self.line([(style, line.to_owned())]));
-    }
-
-    pub fn append(&mut self, other: StyledText) {
-        self.lines.extend(other.lines);
-    }
-
-    /// The text with each span as `paint` renders it.
-    pub fn paint(&self, paint: impl Fn(TextStyle, &str) -> String) -> String {
-        let mut out = String::new();
-        for line in &self.lines {
-            out.extend(line.iter().map(|(style, text)| paint(*style, text)));
-            out.push('\n');
-        }
-        out
-    }
-
-    /// The text without styles.
-    pub fn plain(&self) -> String {
-        self.paint(|_, text| text.to_owned())
+/// Ends a part. Two calls in a row leave one blank line.
+pub(super) fn push_blank_line(out: &mut String) {
+    if !out.ends_with("\n\n") {
+        out.push('\n');
     }
 }
 
@@ -194,6 +178,9 @@ fn shown_width(text: &str) -> usize {
 fn is_wide(c: char) -> bool {
     c.width() == Some(2)
 }
+
+/// A piece of text in one style.
+type Span = (TextStyle, String);
 
 /// A table cell: one span per line.
 pub(super) type TableCell = Vec<Span>;
@@ -290,11 +277,11 @@ impl TextTable {
     }
 
     /// Renders the table at most `width` wide, or wider if a name and one column do not fit.
-    pub fn render(&self, width: usize) -> StyledText {
+    pub fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let wide = self.wide_widths();
         let name = widths.first().copied().unwrap_or(0);
-        let mut out = StyledText::default();
+        let mut out = String::new();
         let mut from = 1;
         while from < widths.len() {
             let mut until = from;
@@ -307,7 +294,7 @@ impl TextTable {
                 until += 1;
             }
             if from > 1 {
-                out.blank_line();
+                push_blank_line(&mut out);
             }
             // In a block with room, no header needs several lines.
             let own = wide.get(from..until).unwrap_or_default();
@@ -431,7 +418,7 @@ impl TextTable {
         }
     }
 
-    fn block(&self, out: &mut StyledText, widths: &[usize], from: usize, until: usize) {
+    fn block(&self, out: &mut String, widths: &[usize], from: usize, until: usize) {
         let columns: Vec<usize> = std::iter::once(0).chain(from..until).collect();
         let headers: Vec<Vec<String>> = columns
             .iter()
@@ -442,7 +429,7 @@ impl TextTable {
             false => headers.iter().map(Vec::len).max().unwrap_or(0),
         };
         for level in 0..height {
-            let heads = columns.iter().zip(&headers).flat_map(|(&column, lines)| {
+            let heads = columns.iter().zip(&headers).map(|(&column, lines)| {
                 // A short header is directly above the figures.
                 let line = (level + lines.len())
                     .checked_sub(height)
@@ -453,7 +440,7 @@ impl TextTable {
                     widths,
                 )
             });
-            out.line(heads);
+            push_line(out, &heads.collect::<String>());
         }
         for row in &self.rows {
             let height = columns
@@ -463,33 +450,26 @@ impl TextTable {
                 .max()
                 .unwrap_or(0);
             for level in 0..height {
-                out.line(columns.iter().flat_map(|&column| {
-                    let span = row
-                        .get(column)
-                        .and_then(|cell| cell.get(level))
-                        .cloned()
-                        .unwrap_or_default();
-                    self.aligned(span, column, widths)
-                }));
+                let cells = columns.iter().map(|&column| {
+                    let cell = row.get(column).and_then(|cell| cell.get(level));
+                    self.aligned(cell.cloned().unwrap_or_default(), column, widths)
+                });
+                push_line(out, &cells.collect::<String>());
             }
         }
     }
 
     /// A span with its padding: names and words are left-aligned, figures are right-aligned.
-    fn aligned(&self, (style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
+    fn aligned(&self, (style, text): Span, column: usize, widths: &[usize]) -> String {
         let width = widths.get(column).copied().unwrap_or(0);
         let text = fitted(&text, width);
         let padding = " ".repeat(width.saturating_sub(text.width()));
-        let gap = if column == 0 { 0 } else { GAP };
-        let (before, after) = match column == 0 || self.words.contains(&column) {
-            true => (" ".repeat(gap), padding),
-            false => (" ".repeat(gap) + &padding, String::new()),
-        };
-        vec![
-            (TextStyle::Plain, before),
-            (style, text),
-            (TextStyle::Plain, after),
-        ]
+        let gap = " ".repeat(if column == 0 { 0 } else { GAP });
+        let text = paint(style, &text);
+        match column == 0 || self.words.contains(&column) {
+            true => format!("{gap}{text}{padding}"),
+            false => format!("{gap}{padding}{text}"),
+        }
     }
 }
 
@@ -516,6 +496,7 @@ fn shortened(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::tests::plain;
 
     fn table() -> TextTable {
         let cell = |text: &str| vec![(TextStyle::Plain, text.to_owned())];
@@ -556,7 +537,7 @@ mod tests {
         let rows =
             [label, path].map(|name| vec![name.to_owned(), reason.to_owned(), "7".to_owned()]);
         let table = TextTable::plain(&["name", "why", "n"], &[1], rows);
-        let text = table.render(140).plain();
+        let text = plain(&table.render(140));
         for whole in [
             label,
             "src/deployment/configuration_of_the_second_harbor.toml",
@@ -575,9 +556,7 @@ mod tests {
     #[test]
     fn long_headers_take_lines_where_the_width_is_short() {
         let lines = |width| -> Vec<String> {
-            table()
-                .render(width)
-                .plain()
+            plain(&table().render(width))
                 .lines()
                 .map(str::to_owned)
                 .collect()

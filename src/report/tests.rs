@@ -8,6 +8,15 @@ use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use base::locale::Locale;
 
+/// A text without its colours.
+pub(super) fn plain(text: &str) -> String {
+    let mut parts = text.split(COLOR_MARK);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| {
+        plain + part.split_once('m').expect("a code").1
+    })
+}
+
 const FIXTURES: [&str; 4] = ["cache-bug", "login", "metrics", "proxy"];
 
 fn rows(method: &str, base: f64, kept: u64) -> Vec<Row> {
@@ -104,7 +113,7 @@ fn report(manifest: &Manifest, rows: Vec<Row>) -> String {
 
 /// What `--all` prints below the first screen.
 fn all_tables(summary: &Summary, manifest: &Manifest, width: usize) -> String {
-    styled_sections(&details(summary, manifest), width).plain()
+    plain(&styled_sections(&details(summary, manifest), width))
 }
 
 fn widest(text: &str) -> usize {
@@ -218,7 +227,7 @@ fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     manifest.caveats.weak_judges.push("judge".into());
     manifest.caveats.allow_weak_judge = true;
     let summary = summarize(&set(manifest.clone(), all_rows(3.1)), None);
-    let shown = screen(&summary, &manifest, 100, 24).plain();
+    let shown = plain(&screen(&summary, &manifest, 100, 24));
     let table = shown + &all_tables(&summary, &manifest, 100);
     for text in [table, markdown(&summary, &manifest)] {
         assert!(text.contains("lexical (rule-based stand-in)"), "{text}");
@@ -252,7 +261,7 @@ fn a_chinese_report_has_chinese_labels() {
 
 #[test]
 fn the_published_reference_stands_clearly_apart() {
-    insta::assert_snapshot!(styled_sections(&reference(Locale::En), 110).plain());
+    insta::assert_snapshot!(plain(&styled_sections(&reference(Locale::En), 110)));
 }
 
 #[test]
@@ -281,7 +290,7 @@ const SCREEN: usize = 21;
 #[test]
 fn the_screen_says_what_was_shown_within_its_lines() {
     let manifest = manifest("after");
-    let shown = screen(&compared(manifest.clone()), &manifest, 80, SCREEN).plain();
+    let shown = plain(&screen(&compared(manifest.clone()), &manifest, 80, SCREEN));
     assert!(
         shown.lines().count() <= SCREEN && widest(&shown) <= 80,
         "{shown}"
@@ -306,7 +315,7 @@ fn a_screen_of_many_methods_keeps_its_lines() {
         .flat_map(|name| rows(name, 2.0, 1_500))
         .collect();
     let summary = summarize(&set(manifest.clone(), all), None);
-    let shown = screen(&summary, &manifest, 60, SCREEN).plain();
+    let shown = plain(&screen(&summary, &manifest, 60, SCREEN));
     assert!(
         shown.lines().count() <= SCREEN && widest(&shown) <= 60,
         "{shown}"
@@ -539,7 +548,7 @@ fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
         english.contains(": anchored +0.") && english.contains(") on 3 of 4 fixtures"),
         "{english}"
     );
-    let shown = screen(&summary, &manifest, 100, 24).plain();
+    let shown = plain(&screen(&summary, &manifest, 100, 24));
     let row = shown.lines().find(|line| line.starts_with("anchored "));
     assert!(
         row.is_some_and(|row| row.contains(" (3 of 4) ")),
@@ -572,7 +581,7 @@ fn of_two_methods_the_other_one_is_named_and_no_edit() {
         text.starts_with("Regressed: anchored −") && text.contains(" against full"),
         "{text}"
     );
-    let shown = screen(&summary, &set.manifest, 100, 24).plain();
+    let shown = plain(&screen(&summary, &set.manifest, 100, 24));
     let rows = |name: &str| shown.lines().filter(|line| line.starts_with(name)).count();
     assert_eq!(
         [rows("anchored "), rows("full "), rows("none ")],

@@ -13,7 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, number};
 use crate::cli::project::{folder as directory, given_results};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::pipeline::suggest;
 use crate::plan::FailedAction;
 use crate::report::{Block, Section, TextTable};
@@ -329,7 +329,7 @@ impl CellList {
             "{fixture}，{}：总分 0 至 5{rules}",
             self.manifest.label
         );
-        console.print(&console.paint(TextStyle::Strong, &title));
+        console.print(&paint(TextStyle::Strong, &title));
         console.print(&console.text_table(&self.table(locale)));
         let scored = self.rows.iter().filter_map(|row| Some((row.overall?, row)));
         let Some((_, worst)) = scored.min_by(|(a, _), (b, _)| a.total_cmp(b)) else {

@@ -16,7 +16,7 @@ use crate::cli::failure::{Exit, Failure, render, render_some};
 use crate::cli::format::count;
 use crate::cli::project::{open_request, project_paths_of, read_project};
 use crate::cli::screen::access_line;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, labelled, paint};
 use crate::evaluation::runtime;
 use crate::pipeline::{
     ExternalAccess, OpenRequest, Opened, Overrides, Pipeline, Problem, Problems, Severity,
@@ -166,7 +166,7 @@ impl CheckResult {
             (self.problems.0.iter().cloned())
                 .partition(|problem| problem.severity() == Severity::Error);
         if !console.is_quiet {
-            console.print(&self.summary(console));
+            console.print(&self.summary());
             sorted.extend(warnings);
         }
         if !sorted.is_empty() {
@@ -180,7 +180,7 @@ impl CheckResult {
                 .for_each(|pings| print_failed_pings(pings, console));
         }
         if let Some(access) = self.access() {
-            console.print(&console.prose(&access_line(access, console)));
+            console.print(&console.prose(&access_line(access)));
         }
         if let Some(pings) = &self.pings {
             print_pings(pings, console);
@@ -203,11 +203,11 @@ impl CheckResult {
         })
     }
 
-    fn summary(&self, console: &Console) -> String {
+    fn summary(&self) -> String {
         let errors = self.problems.errors();
         let warnings = count(self.problems_of(Severity::Warning).count(), "warning");
         if errors > 0 {
-            let errors = console.paint(TextStyle::Bad, &count(errors, "error"));
+            let errors = paint(TextStyle::Bad, &count(errors, "error"));
             return format!("{errors}, {warnings}");
         }
         let [fixtures, probes, methods] = self.counts().unwrap_or_default();
@@ -217,7 +217,7 @@ impl CheckResult {
             count(probes, "probe"),
             count(methods, "method")
         );
-        console.labelled(TextStyle::Good, "valid:", contents)
+        labelled(TextStyle::Good, "valid:", contents)
     }
 }
 
@@ -336,35 +336,27 @@ fn print_pings(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
         return console.note("No model to ask: the built-in rules answer.");
     }
-    pings
-        .iter()
-        .for_each(|ping| console.print(&ping.line(console)));
+    pings.iter().for_each(|ping| console.print(&ping.line()));
 }
 
 /// A line for each model that did not reply, also with `--quiet`.
 fn print_failed_pings(pings: &[Ping], console: &Console) {
     let failed = pings.iter().filter(|ping| !ping.ok);
-    failed.for_each(|ping| console.eprint(&ping.line(console)));
+    failed.for_each(|ping| console.eprint(&ping.line()));
 }
 
 impl Ping {
     /// The model, and what came of it.
-    fn line(&self, console: &Console) -> String {
+    fn line(&self) -> String {
         let model = &self.model;
         if !self.ok {
             let why = self.message.as_deref().unwrap_or("no reply");
-            return format!(
-                "{model}  {}  {why}",
-                console.paint(TextStyle::Bad, "failed")
-            );
+            return format!("{model}  {}  {why}", paint(TextStyle::Bad, "failed"));
         }
         let price = self.usd.map(|usd| usd.to_string());
         let price = price.unwrap_or_else(|| "its price is unknown".to_owned());
         let time = self.seconds.map(|seconds| format!("{seconds:.1} s, "));
         let time = time.unwrap_or_default();
-        format!(
-            "{model}  {}  {time}{price}",
-            console.paint(TextStyle::Good, "ok")
-        )
+        format!("{model}  {}  {time}{price}", paint(TextStyle::Good, "ok"))
     }
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::cli::args::{Common, one_of};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::pipeline::{
     Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, starter_pipeline,
 };
@@ -102,13 +102,13 @@ const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     if let Some(adapter) = args.compressor {
         console.print(&format!("\nWhat it needs: compressors/{adapter}/README.md"));
-        console.print(&format!("Run it: {}", console.paint(TextStyle::Hint, next)));
+        console.print(&format!("Run it: {}", paint(TextStyle::Hint, next)));
         return;
     }
     if !args.empty {
         console.print(&format!(
             "\nRun it offline: {}",
-            console.paint(TextStyle::Hint, next)
+            paint(TextStyle::Hint, next)
         ));
     }
     let then = if args.empty {
@@ -118,7 +118,7 @@ fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     };
     console.print(&format!(
         "{then} your own sessions: {}",
-        console.paint(TextStyle::Hint, import)
+        paint(TextStyle::Hint, import)
     ));
 }
 

@@ -12,7 +12,7 @@ use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given_results, project_paths_of};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::report::{known, short_time};
 use crate::results::{
     Design, FolderError, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, lock_results,
@@ -320,7 +320,7 @@ fn print_list(found: &[ListedLabel], console: &Console) {
     let rows = found.iter().map(|label| label.cells(&methods));
     console.print(&console.table(&columns, &[1, 2, 4, columns.len() - 1], rows));
     if found.iter().any(|label| label.measured_otherwise) {
-        console.note(&console.paint(
+        console.note(&paint(
             TextStyle::Dim,
             "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
              compared with those below.",

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::cli::args::{Common, OUTPUT, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::project::{folder, given};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, labelled};
 use crate::pipeline::find_pipeline;
 use crate::report::{self, observed, observed_page, styled};
 use base::files::write_private;
@@ -81,7 +81,7 @@ pub(super) fn run(common: &Common, args: &ObserveArgs, console: &Console) -> Res
     let has_project = find_pipeline(&folder(common), None).is_ok();
     console.report(&observation, || {
         let blocks = observed(&observation, shown(LISTED), found.others, locale);
-        console.print(&console.styled(&styled(&blocks, console.whole_width())));
+        console.print(&styled(&blocks, console.whole_width()));
         if let Some(line) = rejections(&found.guarded, locale) {
             console.print(&format!("\n{line}"));
         }
@@ -385,7 +385,7 @@ fn next(
         let made = format!(
             "compeval init eval --empty && compeval -C eval fixture import {files} --at-compactions"
         );
-        console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), made)
+        labelled(TextStyle::Hint, locale.pick("next:", "下一步："), made)
     };
     let has_summary = observation
         .compactions

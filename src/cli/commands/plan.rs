@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, short};
 use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, open_project, selecting_request};
 use crate::cli::screen::access_line;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, labelled};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{
     Baseline, EvaluationError, baseline_actions, check_baseline, forecast_run,
@@ -162,8 +162,8 @@ struct RemoteJson {
 /// Prints the plan. What the run sends and costs is the first line.
 fn print(plan: &ProjectPlan, console: &Console) {
     console.report(plan, || {
-        let text = styled(&blocks(plan, console), console.whole_width());
-        console.print(&console.styled(&text));
+        let text = styled(&blocks(plan), console.whole_width());
+        console.print(&text);
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
             print_note(&regrading_note(most), console);
         }
@@ -303,9 +303,9 @@ fn needs_only_common(
     Ok(check_baseline(pipeline, &design, &whole, selection).is_err())
 }
 
-fn blocks(plan: &ProjectPlan, console: &Console) -> Vec<Block> {
+fn blocks(plan: &ProjectPlan) -> Vec<Block> {
     let forecast = &plan.forecast;
-    let access = (!plan.access.is_empty()).then(|| access_line(&plan.access, console));
+    let access = (!plan.access.is_empty()).then(|| access_line(&plan.access));
     let first = estimate_line(plan).into_iter().chain(access);
     let mut blocks: Vec<Block> = first.map(Block::plain).collect();
     blocks.push(Block::Table(stage_table(forecast)));
@@ -315,7 +315,7 @@ fn blocks(plan: &ProjectPlan, console: &Console) -> Vec<Block> {
         (&forecast.since_baseline, format!("since {since}")),
     ];
     for (groups, title) in explained.iter().filter(|(groups, _)| !groups.is_empty()) {
-        blocks.push(Block::plain(reasons(title, groups, console)));
+        blocks.push(Block::plain(reasons(title, groups)));
     }
     if forecast.since_baseline.is_empty() && !since.is_empty() && !forecast.is_pending() {
         blocks.push(Block::plain(format!("No changes found since {since}.")));
@@ -356,7 +356,7 @@ fn next_line(plan: &ProjectPlan, console: &Console) -> String {
 }
 
 /// The reasons on one line, each once: what was edited before what merely follows from it or is not in the cache.
-fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
+fn reasons(title: &str, groups: &[ReasonGroup]) -> String {
     const PLACES: usize = 3;
     let mut found: IndexMap<StaleCause, (u64, IndexSet<&str>)> = IndexMap::new();
     for group in groups {
@@ -375,7 +375,7 @@ fn reasons(title: &str, groups: &[ReasonGroup], console: &Console) -> String {
         format!("{}: {}{places}", count(*actions, "action"), why.name())
     });
     let reasons: Vec<String> = reasons.collect();
-    console.labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))
+    labelled(TextStyle::Strong, &format!("{title}:"), reasons.join("; "))
 }
 
 fn stage_table(forecast: &Forecast) -> TextTable {

@@ -11,7 +11,7 @@ use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{open_snapshot, project_of_results, project_paths_of};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
@@ -41,7 +41,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     }
     if args.reference {
         let text = styled_sections(&reference(console.locale), console.width());
-        console.print(&console.styled(&text));
+        console.print(&text);
         return Ok(Exit::Done);
     }
     if console.is_json && args.csv {
@@ -70,7 +70,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!(
             "{} {}",
-            console.paint(TextStyle::Dim, console.locale.pick("wrote", "已写入")),
+            paint(TextStyle::Dim, console.locale.pick("wrote", "已写入")),
             folder.file(name).display()
         ));
     }

@@ -8,7 +8,7 @@ use crate::cli::commands::cell::{FoundCell, ShowArgs, command_for, find_cell, he
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{dimension_name, percent, with_fields};
 use crate::cli::project::{open_request, project_paths_of, read_project};
-use crate::cli::terminal::{Console, TextStyle, page};
+use crate::cli::terminal::{Console, TextStyle, page, paint};
 use crate::entries::EntryLookup;
 use crate::evaluation::{compress_cell, recorded_context};
 use crate::judge::CriterionId;
@@ -41,7 +41,7 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
             found: &found,
             row,
             session: pipeline.as_ref().and_then(|p| p.fixtures.first()),
-            console,
+            locale,
         };
         let text = console.document(&shown.sections(context.as_deref()));
         let next = command_for("why", row, &manifest.label);
@@ -108,12 +108,12 @@ struct Page<'a> {
     row: &'a Row,
     /// The session as it is today.
     session: Option<&'a LoadedFixture>,
-    console: &'a Console,
+    locale: Locale,
 }
 
 impl Page<'_> {
     fn sections(&self, context: Result<&str, &String>) -> Vec<Section> {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         let context = match context {
             Ok("") => note(locale.pick("empty", "空")),
             Ok(context) => body(&self.marked(context)),
@@ -145,7 +145,7 @@ impl Page<'_> {
     }
 
     fn head(&self) -> Section {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         let (manifest, kind) = (&self.found.manifest, row.kind.label(locale));
         let (label, judge) = (&manifest.label, &row.judge);
         let rules = if manifest.design.is_lexical() {
@@ -162,7 +162,7 @@ impl Page<'_> {
     }
 
     fn size(&self) -> String {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         // A question that cannot be answered has no facts.
         let facts = row.fact_survival.map(|kept| {
             let kept = percent(Some(kept));
@@ -185,7 +185,7 @@ impl Page<'_> {
     }
 
     fn facts(&self) -> Vec<Block> {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
                 locale.pick(
@@ -223,7 +223,7 @@ impl Page<'_> {
             .holders(&finder, session.fixture.start()..end)
             .last()?;
         Some(say!(
-            self.console.locale,
+            self.locale,
             "; it stood in message {message}",
             "；原在第 {message} 条消息"
         ))
@@ -251,7 +251,7 @@ impl Page<'_> {
             marked.push_str(before);
             // each line by itself, so that no colour runs over an indent
             let lines = fact.split('\n');
-            let lines = lines.map(|line| self.console.paint(TextStyle::Good, line));
+            let lines = lines.map(|line| paint(TextStyle::Good, line));
             marked.push_str(&lines.collect::<Vec<_>>().join("\n"));
             done = range.end;
         }
@@ -261,7 +261,7 @@ impl Page<'_> {
 
     /// What an open-book answer searched for, and what it got to read.
     fn searches(&self) -> Vec<Section> {
-        let (open, locale) = (self.row.open_book.as_ref(), self.console.locale);
+        let (open, locale) = (self.row.open_book.as_ref(), self.locale);
         let searches = open.map(|open| open.searches.as_slice());
         if searches.is_some_and(<[_]>::is_empty) {
             let none = note(locale.pick("none", "无"));
@@ -282,7 +282,7 @@ impl Page<'_> {
 
     /// What is wrong with the answer besides its grades.
     fn answer_notes(&self) -> impl Iterator<Item = Block> {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         let list = |heading: &str, names: &[String]| {
             let names = names.join(locale.pick(", ", "、"));
             (!names.is_empty()).then(|| format!("  {heading}{names}"))
@@ -311,7 +311,7 @@ impl Page<'_> {
     }
 
     fn grades(&self) -> Vec<Block> {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         let by = say!(locale, "by {}, from 0 to 5", "评审 {}，0 至 5", row.judge);
         let mut blocks = vec![Block::dim(by)];
         let criteria = &self.found.manifest.design.rubric.criteria;
@@ -352,7 +352,7 @@ impl Page<'_> {
     }
 
     fn other_grades(&self) -> Option<Block> {
-        let (row, locale) = (self.row, self.console.locale);
+        let (row, locale) = (self.row, self.locale);
         let others = self.found.others.iter().map(|other| {
             let score = known(other.overall, |score| format!("{score:.2}"));
             let answerer = (other.answerer != row.answerer).then_some(&other.answerer);

@@ -13,12 +13,11 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
 use crate::cli::args::Common;
 use crate::report::{
-    COLOR_MARK as MARK, Section, StyledText, TextStyle, TextTable, styled_sections, wrap_lines,
+    COLOR_MARK as MARK, Section, TextStyle, TextTable, labelled, styled_sections, wrap_lines,
 };
 use base::locale::Locale;
 use base::redaction::redact_bytes;
@@ -104,30 +103,6 @@ impl Console {
         }
     }
 
-    /// `text` in a style, if colours are wanted.
-    pub(crate) fn paint(&self, style: TextStyle, text: &str) -> String {
-        if !self.colors || style == TextStyle::Plain {
-            return text.to_owned();
-        }
-        let style = match style {
-            TextStyle::Plain => Style::new(),
-            TextStyle::Strong => Style::new().bold(),
-            TextStyle::Dim => Style::new().dimmed(),
-            TextStyle::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
-            TextStyle::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
-            TextStyle::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
-            TextStyle::Hint => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
-        };
-        let [begin, end] = [style.render().to_string(), style.render_reset().to_string()]
-            .map(|code| own_color(&code));
-        format!("{begin}{text}{end}")
-    }
-
-    /// Styled text with colours, if they are wanted.
-    pub(crate) fn styled(&self, text: &StyledText) -> String {
-        text.paint(|style, text| self.paint(style, text))
-    }
-
     /// A table of plain texts in the width of the terminal; those of the columns `words` are left-aligned.
     pub(crate) fn table(
         &self,
@@ -140,13 +115,12 @@ impl Console {
 
     /// A table in the width of the terminal.
     pub(crate) fn text_table(&self, table: &TextTable) -> String {
-        let text = self.styled(&table.render(self.width()));
-        text.trim_end().to_owned()
+        table.render(self.width()).trim_end().to_owned()
     }
 
     /// Sections in the width of the terminal. A file or a pipe gets whole lines, which scripts search.
     pub(crate) fn document(&self, sections: &[Section]) -> String {
-        self.styled(&styled_sections(sections, self.whole_width()))
+        styled_sections(sections, self.whole_width())
     }
 
     /// The result of a command as text; with `--json` it goes to standard error.
@@ -182,18 +156,6 @@ impl Console {
         let _ = write_bytes(&mut io::stderr().lock(), &line(&visible(text, self.colors)));
     }
 
-    /// `text` after a word in a style.
-    pub(crate) fn labelled(
-        &self,
-        style: TextStyle,
-        label: &str,
-        text: impl fmt::Display,
-    ) -> String {
-        // A wide colon is followed by no space.
-        let gap = if label.ends_with('：') { "" } else { " " };
-        format!("{}{gap}{text}", self.paint(style, label))
-    }
-
     /// Sentences after a word in a style, as [`Console::error_prose`] breaks them.
     pub(crate) fn labelled_prose(
         &self,
@@ -201,7 +163,7 @@ impl Console {
         label: &str,
         text: impl fmt::Display,
     ) -> String {
-        self.error_prose(&self.labelled(style, label, text))
+        self.error_prose(&labelled(style, label, text))
     }
 
     /// The line that says what to do about an error.
@@ -222,12 +184,12 @@ impl Console {
             true => command,
             false => command.replacen("compeval ", &here, 1),
         };
-        self.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), command)
+        labelled(TextStyle::Hint, locale.pick("next:", "下一步："), command)
     }
 
     /// A warning after a word, on standard error.
     pub(crate) fn warn(&self, label: &str, text: impl fmt::Display) {
-        self.eprint(&self.labelled(TextStyle::Warning, label, text));
+        self.eprint(&labelled(TextStyle::Warning, label, text));
     }
 
     /// An error after a word, on standard error.

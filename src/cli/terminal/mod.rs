@@ -4,7 +4,7 @@
 mod console;
 mod progress;
 
-pub(super) use crate::report::TextStyle;
+pub(super) use crate::report::{TextStyle, labelled, paint};
 pub(super) use console::{Console, LogWriter, own_color};
 pub(super) use progress::Progress;
 

@@ -14,7 +14,7 @@ use super::console::{Console, visible};
 use crate::action::StageName;
 use crate::cli::format::{cost, count, duration, short_tokens};
 use crate::evaluation::{ProgressSnapshot, RunTotals};
-use crate::report::{TextStyle, fitted};
+use crate::report::{TextStyle, fitted, labelled};
 use crate::results::StageCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
 use base::units::Usd;
@@ -72,7 +72,7 @@ impl Progress {
             let text = format!(
                 "no more calls to {target}, every further call would fail the same way: {reason}"
             );
-            self.say(&self.console.labelled(TextStyle::Warning, "stopped:", text));
+            self.say(&labelled(TextStyle::Warning, "stopped:", text));
         }
     }
 

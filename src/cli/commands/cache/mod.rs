@@ -19,7 +19,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{age, count, money, size};
 use crate::cli::project::{print_notices, project_paths_of};
 use crate::cli::screen::print_notice;
-use crate::cli::terminal::{Console, TextStyle, page};
+use crate::cli::terminal::{Console, TextStyle, labelled, page, paint};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
 use crate::report::{TextTable, fitted};
@@ -113,7 +113,7 @@ fn report_damage(
     let damaged: Vec<Value> = reports.iter().map(damage_json).collect();
     console.json(&json!({ "entries": entries, "bytes": bytes, "damaged": damaged }));
     for report in reports {
-        console.print(&console.labelled(TextStyle::Bad, "damaged:", report));
+        console.print(&labelled(TextStyle::Bad, "damaged:", report));
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     // Of a pack that is gone nobody knows what was in it.
@@ -125,10 +125,10 @@ fn report_damage(
     let were = if reports.len() == 1 { "was" } else { "were" };
     let sound = format!("{}, {}", count(entries, "entry"), size(bytes));
     let verdict = match reports.is_empty() {
-        true => console.paint(TextStyle::Good, &format!("No damage found: {sound}.")),
+        true => paint(TextStyle::Good, &format!("No damage found: {sound}.")),
         false => format!(
             "{} {were} found and {fate}{lost}; the rest is intact: {sound}.",
-            console.paint(TextStyle::Bad, &places),
+            paint(TextStyle::Bad, &places),
         ),
     };
     console.print(&verdict);
@@ -174,7 +174,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
         console.json(&entries.collect::<Vec<_>>());
     } else if !listed.is_empty() {
         let table = table(&listed, console).render(console.whole_width());
-        page(console, &console.styled(&table));
+        page(console, &table);
     }
     let totals = EntryTotals::of(listed.iter().map(|(record, ..)| record));
     console.note(&match (totals.entries, snapshot.is_empty()) {

@@ -13,7 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{count, size, with_fields};
 use crate::cli::project::{open_project, open_request, open_store, print_notices};
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::entries::EntryLookup;
 use crate::evaluation::EvaluationError;
 use crate::pipeline::ProjectPaths;
@@ -172,8 +172,8 @@ fn report(totals: &EntryTotals, is_dry: bool, disk: u64, console: &Console) {
         return;
     }
     let head = match is_dry {
-        true => console.paint(TextStyle::Warning, "Would remove:"),
-        false => console.paint(TextStyle::Good, "Removed:"),
+        true => paint(TextStyle::Warning, "Would remove:"),
+        false => paint(TextStyle::Good, "Removed:"),
     };
     console.print(&format!("{head} {totals}. The cache takes {disk} on disk."));
 }

@@ -139,7 +139,7 @@ pub(super) fn compare(
             blocks.extend(reason_blocks(&reason, style, place, &text, Locale::En));
         }
         blocks.extend(output_blocks(&old, &new, output, same));
-        page(console, &console.styled(&styled(&blocks, usize::MAX)));
+        page(console, &styled(&blocks, usize::MAX));
     });
     Ok(Exit::Done)
 }

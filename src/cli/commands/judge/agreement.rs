@@ -45,7 +45,7 @@ pub(super) fn run(
     console.report(&with_fields(&compared, fields), || {
         let judges = compared.judges.iter();
         let sections: Vec<Section> = judges.map(|judge| section(judge, locale)).collect();
-        console.print(&console.styled(&styled_sections(&sections, console.width())));
+        console.print(&styled_sections(&sections, console.width()));
         console.print(&counts(&compared, &name, locale));
     });
     for warning in &warnings {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::failure::{Exit, Failure, budget_message, json_file};
 use crate::cli::format::{cost, count};
 use crate::cli::screen::print_failures;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, labelled, paint};
 use crate::evaluation::RunTotals;
 use crate::pipeline::{LoadedFixture, PointIx};
 use crate::plan::Output;
@@ -33,7 +33,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
         report
             .banks
             .iter()
-            .for_each(|bank| console.inform(&page(bank, console)));
+            .for_each(|bank| console.inform(&page(bank)));
         let cost = cost(report.budget.spent().usd);
         console.note(&format!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
@@ -60,14 +60,14 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
 }
 
-fn page(draft: &BankDraft, console: &Console) -> String {
+fn page(draft: &BankDraft) -> String {
     let path = &draft.file;
     let kinds = ProbeType::ALL.map(|kind| {
         let probes = draft.probes().filter(|probe| probe.kind == kind);
         format!("{} {}", kind.name(), probes.count())
     });
     let probes = count(draft.probes().count(), "probe");
-    let name = console.paint(TextStyle::Bad, &draft.fixture);
+    let name = paint(TextStyle::Bad, &draft.fixture);
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => format!("wrote {path}  {probes}: {}", kinds.join(", ")),
         (false, true) => format!("{name} no probe passed verification; no bank was written"),
@@ -86,7 +86,7 @@ fn page(draft: &BankDraft, console: &Console) -> String {
     ];
     for (what, probes) in warnings.iter().filter(|(_, probes)| !probes.is_empty()) {
         let warning = format!("{what}: {}", probes.join(", "));
-        text.push_str(&console.labelled(TextStyle::Warning, "warning:", warning));
+        text.push_str(&labelled(TextStyle::Warning, "warning:", warning));
         text.push('\n');
     }
     let dropped = draft.points.iter().map(PointDraft::dropped).sum::<usize>();

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, duration, percent, with_fields};
 use crate::cli::screen::print_failures;
-use crate::cli::terminal::{Console, TextStyle};
+use crate::cli::terminal::{Console, TextStyle, labelled, paint};
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
     Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
@@ -61,7 +61,7 @@ pub(super) fn print_summary(
     } else {
         format!(" · {counted}{where_all}")
     };
-    let label = console.paint(TextStyle::Strong, &manifest.label);
+    let label = paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
     print_report_path(folder, locale, console);
     if let Some(next) = next {
@@ -102,22 +102,19 @@ const SCREEN: usize = 24;
 /// Prints results on one screen, or in every table.
 pub(crate) fn print_results(summary: &Summary, manifest: &Manifest, all: bool, console: &Console) {
     let width = console.width();
-    console.print(&console.styled(&screen(summary, manifest, width, SCREEN - LINES_AFTER)));
+    console.print(&screen(summary, manifest, width, SCREEN - LINES_AFTER));
     if !all {
         return;
     }
     let mut sections = details(summary, manifest);
     // The screen has named the worst questions.
     sections.retain(|section| section.id != "worst");
-    console.print(&format!(
-        "\n{}",
-        console.styled(&styled_sections(&sections, width))
-    ));
+    console.print(&format!("\n{}", styled_sections(&sections, width)));
 }
 
 fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
     let page = folder.file(names::HTML);
-    console.print(&console.labelled(
+    console.print(&labelled(
         TextStyle::Dim,
         locale.pick("report:", "报告："),
         page.display(),
@@ -148,10 +145,14 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     let number = number.unwrap_or_default();
     console.print(&format!(
         "{} · {}",
-        console.paint(TextStyle::Strong, &format!("{label} {number}")),
+        paint(TextStyle::Strong, &format!("{label} {number}")),
         totals(manifest)
     ));
-    console.print(&console.labelled(TextStyle::Dim, locale.pick("part:", "分片："), path));
+    console.print(&labelled(
+        TextStyle::Dim,
+        locale.pick("part:", "分片："),
+        path,
+    ));
     let next = match manifest.outcome {
         Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
         _ => format!("compeval run --label {label} --part {number}"),
