@@ -108,10 +108,10 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     } = ended;
     run.untested
         .iter()
-        .for_each(|judge| warn_stopped(console, &untested(judge, *allow_weak_judge)));
+        .for_each(|judge| console.warn("stopped:", &untested(judge, *allow_weak_judge)));
     if !run.unaccounted.is_empty() {
-        warn_stopped(
-            console,
+        console.warn(
+            "stopped:",
             &format!(
                 "only {} were accounted for; this is a bug in compeval, please report it",
                 run.unaccounted.join(", ")
@@ -119,7 +119,7 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         );
     }
     if let Some(reached) = run.budget.map(budget_message) {
-        warn_stopped(console, &reached);
+        console.warn("stopped:", &reached);
     }
     if !run.weak_judges.is_empty() {
         print_weak_judges(&run.weak_judges, totals, *allow_weak_judge, console);
@@ -128,15 +128,15 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     if *allow_weak_judge || run.weak_judges.is_empty() {
         run.given_up
             .iter()
-            .for_each(|why| warn_stopped(console, why));
+            .for_each(|why| console.warn("stopped:", why));
     }
     if let Some(broken) = &run.broken {
         let remedy = remedy_for_cache(broken);
         let why = remedy.map_or_else(|| broken.clone(), |remedy| format!("{broken}; {remedy}"));
-        warn_stopped(console, &why);
+        console.warn("stopped:", &why);
     }
     if run.interrupted {
-        warn_stopped(console, interrupted(ended.refreshes));
+        console.warn("stopped:", interrupted(ended.refreshes));
     }
     if !run.batches.is_empty() {
         print_batches(&run.batches, console);
@@ -161,10 +161,6 @@ fn interrupted(refreshes: bool) -> &'static str {
         }
         false => "interrupted; finished work is saved, and the next run continues from there",
     }
-}
-
-fn warn_stopped(console: &Console, why: &str) {
-    console.eprint(&console.labelled_prose(TextStyle::Warning, "stopped:", why));
 }
 
 /// Prints which batches are open, and how far they are.
@@ -201,7 +197,7 @@ fn print_weak_judges(judges: &[String], totals: &RunTotals, is_allowed: bool, co
                  facts kept, answered facts, overclaims",
         ),
     };
-    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, format!("{text}; {then}")));
+    console.warn(mark, format!("{text}; {then}"));
     for judge in judges {
         let verdict = totals.verdicts.get(judge);
         for weakness in verdict.iter().flat_map(|verdict| &verdict.failures) {

@@ -10,6 +10,7 @@ use crate::cli::project::{open_snapshot, project_paths_of};
 use crate::cli::terminal::Console;
 use crate::entries::{Journal, OpenBatch};
 use crate::evaluation::runtime;
+use crate::report::TextTable;
 use models::BatchClient;
 use store::cache::{BatchNonce, now_ms};
 
@@ -113,5 +114,5 @@ fn print(open: &[OpenBatch], console: &Console) {
             batch.place().to_owned(),
         ]
     });
-    console.print(&console.table(&columns, &[1, 5], rows));
+    console.print(&console.table(&TextTable::plain(&columns, &[1, 5], rows)));
 }

@@ -330,7 +330,7 @@ impl CellList {
             self.manifest.label
         );
         console.print(&paint(TextStyle::Strong, &title));
-        console.print(&console.text_table(&self.table(locale)));
+        console.print(&console.table(&self.table(locale)));
         let scored = self.rows.iter().filter_map(|row| Some((row.overall?, row)));
         let Some((_, worst)) = scored.min_by(|(a, _), (b, _)| a.total_cmp(b)) else {
             return;

@@ -13,10 +13,10 @@ use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle, paint};
-use crate::report::{known, short_time};
+use crate::report::{TextTable, known, short_time};
 use crate::results::{
-    Design, FolderError, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, lock_results,
-    names, open_results, remove_results,
+    Design, FolderError, Manifest, Outcome, ResultsFolder, ScoreEstimate, Summary,
+    incomplete_beside, labels, lock_results, names, open_results, remove_results,
 };
 use base::clock::moment;
 use base::guarded::read_text;
@@ -165,18 +165,14 @@ struct ListedLabel {
 /// What `summary.json` says of the scores of each method; nothing where it cannot be read.
 fn scores_in(folder: &ResultsFolder) -> IndexMap<String, Value> {
     let summary = read_text(&folder.file(names::SUMMARY)).ok();
-    let summary = summary.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    let methods = summary
-        .as_ref()
-        .and_then(|summary| summary["methods"].as_object());
-    let methods = methods.into_iter().flatten().map(|(name, method)| {
-        let level = |level: &Value| json!({ "median": level["median"], "ci95": level["ci95"] });
-        let dimensions = method["dimensions"].as_object().into_iter().flatten();
-        let dimensions: IndexMap<&String, Value> = dimensions
-            .map(|(dimension, found)| (dimension, level(found)))
-            .collect();
-        let scores = json!({ "overall": level(&method["overall"]), "dimensions": dimensions });
-        (name.clone(), scores)
+    let summary = summary.and_then(|text| serde_json::from_str::<Summary>(&text).ok());
+    let methods = summary.into_iter().flat_map(|summary| summary.methods);
+    let methods = methods.map(|(name, method)| {
+        let level = |level: &ScoreEstimate| json!({ "median": level.median, "ci95": level.ci95 });
+        let dimensions = method.dimensions.iter();
+        let dimensions: IndexMap<_, _> = dimensions.map(|(id, found)| (id, level(found))).collect();
+        let scores = json!({ "overall": level(&method.overall), "dimensions": dimensions });
+        (name, scores)
     });
     methods.collect()
 }
@@ -318,7 +314,8 @@ fn print_list(found: &[ListedLabel], console: &Console) {
     columns.extend(&methods);
     columns.push("");
     let rows = found.iter().map(|label| label.cells(&methods));
-    console.print(&console.table(&columns, &[1, 2, 4, columns.len() - 1], rows));
+    let table = TextTable::plain(&columns, &[1, 2, 4, columns.len() - 1], rows);
+    console.print(&console.table(&table));
     if found.iter().any(|label| label.measured_otherwise) {
         console.note(&paint(
             TextStyle::Dim,

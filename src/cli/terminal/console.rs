@@ -103,18 +103,8 @@ impl Console {
         }
     }
 
-    /// A table of plain texts in the width of the terminal; those of the columns `words` are left-aligned.
-    pub(crate) fn table(
-        &self,
-        header: &[&str],
-        words: &[usize],
-        rows: impl IntoIterator<Item = Vec<String>>,
-    ) -> String {
-        self.text_table(&TextTable::plain(header, words, rows))
-    }
-
     /// A table in the width of the terminal.
-    pub(crate) fn text_table(&self, table: &TextTable) -> String {
+    pub(crate) fn table(&self, table: &TextTable) -> String {
         table.render(self.width()).trim_end().to_owned()
     }
 
@@ -189,7 +179,7 @@ impl Console {
 
     /// A warning after a word, on standard error.
     pub(crate) fn warn(&self, label: &str, text: impl fmt::Display) {
-        self.eprint(&labelled(TextStyle::Warning, label, text));
+        self.eprint(&self.labelled_prose(TextStyle::Warning, label, text));
     }
 
     /// An error after a word, on standard error.

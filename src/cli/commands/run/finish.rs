@@ -243,7 +243,7 @@ pub(super) fn gate(
     let is_decided = !on_regression || is_worse;
     let refusal = refusal(summary, comparison, is_decided);
     if let Some(why) = refusal.filter(|_| on_regression || on_new_failures) {
-        report_gate(locale.pick("gate refused:", "门禁无法判断："), why, console);
+        console.error(locale.pick("gate refused:", "门禁无法判断："), why);
         return Exit::Error;
     }
     if is_worse || fails_anew {
@@ -300,7 +300,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     }
     let (worse, label) = (regressions(comparison), locale.pick("regressed:", "退步："));
     for regression in &worse {
-        report_gate(label, &regression.why, console);
+        console.error(label, &regression.why);
     }
     !worse.is_empty()
 }
@@ -312,16 +312,7 @@ fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let mut is_any = false;
     for (method, chain) in newly_failing(comparison) {
         is_any = true;
-        report_gate(
-            label,
-            &format!("{method} · {}", chain.words(locale)),
-            console,
-        );
+        console.error(label, format!("{method} · {}", chain.words(locale)));
     }
     is_any
-}
-
-/// Prints why the gate does not let the run pass.
-fn report_gate(label: &str, why: &str, console: &Console) {
-    console.eprint(&console.labelled_prose(TextStyle::Bad, label, why));
 }
