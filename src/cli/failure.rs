@@ -327,13 +327,10 @@ pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
 
 /// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
 fn kind_lines(first: &Problem, alike: usize) -> Vec<String> {
-    let (style, [one, many]) = match first.severity() {
-        Severity::Error => (TextStyle::Bad, ["error", "errors"]),
-        Severity::Warning => (TextStyle::Warning, ["warning", "warnings"]),
-    };
+    let (style, word) = word_of(first);
     let label = match alike {
-        0 => format!("{one}:"),
-        _ => format!("{} {many}:", alike + 1),
+        0 => format!("{word}:"),
+        _ => format!("{}:", count(alike + 1, word)),
     };
     let more = (alike > 0).then(|| format!("and {alike} like it"));
     let place = place_of(first)
@@ -401,16 +398,21 @@ fn pattern(problem: &Problem) -> String {
 pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let mut lines = Vec::new();
     for problem in &problems.0 {
-        let (style, label) = match problem.severity() {
-            Severity::Error => (TextStyle::Bad, "error:"),
-            Severity::Warning => (TextStyle::Warning, "warning:"),
-        };
-        lines.push(console.labelled_prose(style, label, problem));
+        let (style, word) = word_of(problem);
+        lines.push(console.labelled_prose(style, &format!("{word}:"), problem));
         let excerpt = problem.excerpt(console.width(), console.colors);
         lines.extend(excerpt.map(|excerpt| own_color(&excerpt)));
         lines.extend(problem.advice().map(|advice| console.help_line(advice)));
     }
     lines.join("\n")
+}
+
+/// The style and the word of the severity of `problem`.
+fn word_of(problem: &Problem) -> (TextStyle, &'static str) {
+    match problem.severity() {
+        Severity::Error => (TextStyle::Bad, "error"),
+        Severity::Warning => (TextStyle::Warning, "warning"),
+    }
 }
 
 fn place_of(problem: &Problem) -> Option<String> {

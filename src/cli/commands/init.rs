@@ -100,26 +100,17 @@ pub(super) fn write_starter(
 const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
-    if let Some(adapter) = args.compressor {
-        console.print(&format!("\nWhat it needs: compressors/{adapter}/README.md"));
-        console.print(&format!("Run it: {}", paint(TextStyle::Hint, next)));
-        return;
-    }
-    if !args.empty {
-        console.print(&format!(
-            "\nRun it offline: {}",
-            paint(TextStyle::Hint, next)
-        ));
-    }
-    let then = if args.empty {
-        "\nImport"
-    } else {
-        "Then import"
+    let [next, import] = [next, import].map(|command| paint(TextStyle::Hint, command));
+    let text = match (args.compressor, args.empty) {
+        (Some(adapter), _) => {
+            format!("What it needs: compressors/{adapter}/README.md\nRun it: {next}")
+        }
+        (None, true) => format!("Import your own sessions: {import}"),
+        (None, false) => {
+            format!("Run it offline: {next}\nThen import your own sessions: {import}")
+        }
     };
-    console.print(&format!(
-        "{then} your own sessions: {}",
-        paint(TextStyle::Hint, import)
-    ));
+    console.print(&format!("\n{text}"));
 }
 
 /// An unpredictable number: the standard library seeds its hash maps with random numbers of the system.

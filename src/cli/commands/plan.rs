@@ -164,22 +164,14 @@ fn print(plan: &ProjectPlan, console: &Console) {
     console.report(plan, || {
         let text = styled(&blocks(plan), console.whole_width());
         console.print(&text);
-        if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
-            print_note(&regrading_note(most), console);
-        }
-        if let Some(text) = plan
-            .remote
-            .as_ref()
-            .and_then(|remote| remote_note(remote, &plan.forecast))
-        {
-            print_note(&text, console);
+        let regradings = plan.most_regradings.filter(|most| *most > 0);
+        let remote = plan.remote.as_ref();
+        let remote = remote.and_then(|remote| remote_note(remote, &plan.forecast));
+        for text in regradings.map(regrading_note).into_iter().chain(remote) {
+            console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
         }
         console.print(&next_line(plan, console));
     });
-}
-
-fn print_note(text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Hint, "note:", text));
 }
 
 /// The note on requests that a comparison may add.
