@@ -108,11 +108,11 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     } = ended;
     run.untested
         .iter()
-        .for_each(|judge| console.warn("stopped:", &untested(judge, *allow_weak_judge)));
+        .for_each(|judge| console.warn("stopped:", untested(judge, *allow_weak_judge)));
     if !run.unaccounted.is_empty() {
         console.warn(
             "stopped:",
-            &format!(
+            format!(
                 "only {} were accounted for; this is a bug in compeval, please report it",
                 run.unaccounted.join(", ")
             ),
