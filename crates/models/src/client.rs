@@ -1,5 +1,5 @@
-//! The client: budget, rate limiters, request, the retry loop of all calls except to batch APIs, and counts of them. A successful reply is handed to the caller to store before it is read, so that nothing that was paid for can
-//! be lost to a reading error.
+//! The client: budget, rate limiters, request, counts, and the retry loop of all calls except to batch APIs. A successful
+//! reply is handed to the caller to store before it is read, so that nothing that was paid for can be lost to a reading error.
 
 use std::collections::BTreeMap;
 use std::future::Future;

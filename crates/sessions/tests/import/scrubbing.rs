@@ -49,6 +49,19 @@ fn all_accounts_that_occur_outside_of_paths_are_listed() {
 }
 
 #[test]
+fn the_summary_of_a_recorded_compaction_is_scrubbed_and_audited() {
+    let text = serde_json::json!({
+        "name": "f",
+        "recorded": [{"at": 1, "summary": "Write to jane@corp.io."}],
+        "messages": [{"role": "user", "content": "go"}],
+    });
+    let mut fixture: Fixture = serde_json::from_value(text).expect("a fixture");
+    assert!(audit(&fixture).iter().any(|found| found.kind.is_certain()));
+    scrub(&mut fixture, &ScrubSettings::default());
+    assert!(audit(&fixture).iter().all(|found| !found.kind.is_certain()));
+}
+
+#[test]
 fn the_schemas_of_tools_are_scrubbed_and_audited() {
     let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
     let function = serde_json::json!({"name": "mail", "description": "Writes to jane@corp.io.", "parameters": {}});

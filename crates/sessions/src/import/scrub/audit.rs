@@ -98,6 +98,10 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     if !fixture.tools.is_empty() {
         look(&Value::from(fixture.tools.clone()).to_string(), None);
     }
+    fixture
+        .recorded
+        .iter()
+        .for_each(|one| look(&one.summary, None));
     for (index, message) in fixture.messages.iter().enumerate() {
         message.texts().for_each(|text| look(text, Some(index)));
     }
