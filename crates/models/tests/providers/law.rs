@@ -164,6 +164,31 @@ fn a_limit_of_requests_at_once_is_used_in_full() {
     }
 }
 
+/// The few requests in flight when a window is used up are no limit of requests at once.
+#[test]
+fn quick_replies_do_not_hide_a_window() {
+    for (latency, connect) in [
+        (0.001, 0.0),
+        (0.001, 0.02),
+        (0.005, 0.05),
+        (0.02, 0.0),
+        (0.1, 0.03),
+    ] {
+        let world = World {
+            latency,
+            connect,
+            ..World::new(vec![ProviderLimit::requests(
+                Limit::new(Rule::Sliding(100.0, 10.0)).asking(Asks::Seconds(1.0)),
+            )])
+        };
+        let (seconds, refused) = takes(world, 595);
+        assert!(
+            seconds < 75.0 && refused < 0.15,
+            "{latency} s each, {connect} s to connect: {seconds} s of 50 s, {refused}"
+        );
+    }
+}
+
 #[test]
 fn refusals_before_anything_is_accepted_show_no_rate() {
     let outage = Limit {

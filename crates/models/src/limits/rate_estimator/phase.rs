@@ -174,6 +174,8 @@ pub(super) struct FirstRefusal {
     pub refused_probes: u32,
     /// The requests in flight when it was sent.
     pub others: u32,
+    /// The requests sent before it.
+    pub before: u32,
     /// Few requests were accepted before it.
     pub is_slow: bool,
     /// The least and the most time that a refusal took.
