@@ -183,7 +183,6 @@ fn main() {
 
 /// The law on servers whose limit shows in the time of some calls.
 fn by_calls() {
-    const SEEDS: u64 = 16;
     println!("\nSeconds that 100 and 600 calls take, and refusals in percent of the calls.");
     let limited =
         |rule, asks| World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
@@ -220,18 +219,8 @@ fn by_calls() {
     ];
     for (name, world) in servers {
         let figures = [100, 600].map(|calls| {
-            let (mut seconds, mut refused) = (0.0, 0);
-            for seed in 0..SEEDS {
-                let world = World {
-                    calls: calls / world.processes,
-                    ..world.clone()
-                };
-                let arrivals = virtual_time::run(&world, f64::INFINITY, seed);
-                seconds += arrivals.accepted.iter().copied().fold(0.0, f64::max);
-                refused += arrivals.refused.len();
-            }
-            let share = refused as f64 / (SEEDS as usize * calls) as f64;
-            format!("{:.1} {:>4.0}%", seconds / SEEDS as f64, 100.0 * share)
+            let (seconds, refused) = virtual_time::takes(&world, calls, 16);
+            format!("{seconds:.1} {:>4.0}%", 100.0 * refused)
         });
         println!("{name:<36} {:>12} {:>12}", figures[0], figures[1]);
     }

@@ -81,6 +81,22 @@ enum Event {
 /// A time in microseconds, so that it has a total order.
 type Time = u64;
 
+/// The seconds that so many calls take, and the refused share of their number; means over seeds.
+pub fn takes(world: &World, calls: usize, seeds: u64) -> (f64, f64) {
+    let each = calls / world.processes;
+    let world = World {
+        calls: each,
+        ..world.clone()
+    };
+    let all = (0..seeds).map(|seed| run(&world, 1e5, seed));
+    let (seconds, refused) = all.fold((0.0, 0.0), |sum, one| {
+        let last = one.accepted.iter().copied().fold(0.0, f64::max);
+        (sum.0 + last, sum.1 + one.refused.len() as f64)
+    });
+    let runs = seeds as f64;
+    (seconds / runs, refused / (runs * calls as f64))
+}
+
 /// Runs `world` for `end` seconds.
 pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let mut dice = Dice(seed);
@@ -131,14 +147,13 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 tokens,
             } => {
                 let name = format!("sim-{}", model + 1);
-                let is_full = at_work >= world.at_once;
-                let refused = is_full.then_some(Refusal {
-                    unit: None,
-                    wait: None,
-                });
-                let dice_of_noise = dice.roll();
-                let refused =
-                    refused.or_else(|| server.take(&name, tokens, dice_of_noise, now).err());
+                let luck = dice.roll();
+                let refused = if at_work >= world.at_once {
+                    let (unit, wait) = (None, None);
+                    Some(Refusal { unit, wait })
+                } else {
+                    server.take(&name, tokens, luck, now).err()
+                };
                 match refused {
                     None => {
                         at_work += 1;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::limited::{Asks, Limit, ProviderLimit, Rule, Unit};
-use crate::virtual_time::{World, run};
+use crate::virtual_time::{World, run, takes};
 
 /// Means over seeds: the accepted share of the allowed requests a second in the first `end` seconds, and the refused share
 /// of all requests.
@@ -84,21 +84,6 @@ fn a_minute_is_used_up_at_once_and_then_waited_for() {
     );
 }
 
-/// The seconds that some calls take, and the refused share of their number; means over seeds.
-fn takes(world: World, calls: usize) -> (f64, f64) {
-    const SEEDS: u64 = 3;
-    let world = World { calls, ..world };
-    let all = (0..SEEDS).map(|seed| run(&world, 1e5, seed));
-    let (seconds, refused) = all.fold((0.0, 0.0), |sum, one| {
-        let last = one.accepted.iter().copied().fold(0.0, f64::max);
-        (sum.0 + last, sum.1 + one.refused.len() as f64)
-    });
-    (
-        seconds / SEEDS as f64,
-        refused / (SEEDS as f64 * calls as f64),
-    )
-}
-
 #[test]
 fn what_fits_into_a_minute_is_sent_at_once_in_each() {
     for asks in [Asks::Nothing, Asks::Seconds(2.0), Asks::Exactly] {
@@ -108,12 +93,12 @@ fn what_fits_into_a_minute_is_sent_at_once_in_each() {
         ] {
             let minute =
                 || World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
-            let (seconds, refused) = takes(minute(), 108);
+            let (seconds, refused) = takes(&minute(), 108, 3);
             assert!(
                 seconds < hundred && refused < 0.25,
                 "{rule:?}, {asks:?}: {seconds} s, {refused}"
             );
-            let (seconds, refused) = takes(minute(), 600);
+            let (seconds, refused) = takes(&minute(), 600, 3);
             assert!(
                 seconds < many && refused < most_refused,
                 "{rule:?}, {asks:?}: {seconds} s, {refused}"
@@ -130,7 +115,7 @@ fn slow_refusals_delay_no_window() {
             Limit::new(Rule::Sliding(60.0, 60.0)).asking(Asks::Seconds(2.0)),
         )])
     };
-    let (seconds, refused) = takes(world, 108);
+    let (seconds, refused) = takes(&world, 108, 3);
     assert!(seconds < 63.0 && refused < 0.4, "{seconds} s, {refused}");
 }
 
@@ -155,7 +140,7 @@ fn a_limit_of_requests_at_once_is_used_in_full() {
             latency,
             ..World::new(Vec::new())
         };
-        let (seconds, refused) = takes(world, 600);
+        let (seconds, refused) = takes(&world, 600, 3);
         let least = 600.0 * latency / at_once as f64;
         assert!(
             seconds < 1.07 * least && refused < 0.08,
@@ -181,7 +166,7 @@ fn quick_replies_do_not_hide_a_window() {
                 Limit::new(Rule::Sliding(100.0, 10.0)).asking(Asks::Seconds(1.0)),
             )])
         };
-        let (seconds, refused) = takes(world, 595);
+        let (seconds, refused) = takes(&world, 595, 3);
         assert!(
             seconds < 75.0 && refused < 0.15,
             "{latency} s each, {connect} s to connect: {seconds} s of 50 s, {refused}"

@@ -431,17 +431,15 @@ impl RateEstimator {
             }
         } else if self.may_be_noise {
             let is_slow = self.noise == 0.0 && SLOW.contains(&(self.accepted(now) / self.mean));
-            let sent_after = u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX);
             self.suspicion = Some(FirstRefusal {
                 id,
                 at: now,
-                sent: sent_after,
+                sent: u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX),
                 last: self.last_sent.unwrap_or(now),
                 refused: 0,
                 first_probe: self.next_id,
                 refused_probes: 0,
                 others,
-                before: self.tally.sent.saturating_sub(sent_after + 1),
                 is_slow,
                 took: (took, took),
             });
@@ -460,9 +458,13 @@ impl RateEstimator {
         self.lag = took.map_or(0.0, |(least, most)| (most - least).min(LONGEST_LAG));
         (self.wave, self.is_first) = (self.next_id, true);
         // Where requests were answered before the first refusal, a rate is more likely.
+        let none_was_answered = |first: &FirstRefusal| {
+            u64::from(first.others) >= first.id.saturating_sub(self.tally.first)
+        };
         self.at_once = first
-            .filter(|first| self.noise == 0.0 && first.others >= first.before)
+            .filter(|first| self.noise == 0.0 && none_was_answered(first))
             .and_then(|first| AtOnce::new(first.others));
+        // At first so slowly that a refusal is known before two more are sent.
         self.start.grow_from(0.5 / self.refusal_time(), now);
         self.enter(Phase::Hold, now);
     }

@@ -61,10 +61,10 @@ pub(super) const LONGEST_SLOW_HOLD: Seconds = 60.0;
 /// [`LONGEST_HOLD`] where refusals are noise, because a raise that failed by chance must not delay the next one for long, or
 /// where others may use the limit, because what they leave must be found.
 pub(super) const LONGEST_OFTEN_HOLD: Seconds = 8.0;
-/// [`LONGEST_WAIT`] for a first level, which may be too low.
-pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 /// At fewer requests a second than this, raises are rarer, because too large a share would be refused.
 pub(super) const LEAST_OFTEN: f64 = 1.5;
+/// [`LONGEST_WAIT`] for a first level, which may be too low.
+pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 /// The part of the level by which it is raised.
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
@@ -174,8 +174,6 @@ pub(super) struct FirstRefusal {
     pub refused_probes: u32,
     /// The requests in flight when it was sent.
     pub others: u32,
-    /// The requests sent before it.
-    pub before: u32,
     /// Few requests were accepted before it.
     pub is_slow: bool,
     /// The least and the most time that a refusal took.
