@@ -231,12 +231,11 @@ pub fn command_of(call: &ToolCall) -> Option<String> {
 }
 
 fn command_among(arguments: &Map<String, Value>) -> Option<String> {
-    let value = COMMAND_KEYS.iter().find_map(|key| arguments.get(*key))?;
-    let is_of_editor = arguments.contains_key("path")
-        && value
-            .as_str()
-            .is_some_and(|command| EDITOR_COMMANDS.contains(&command));
-    command_in(value).filter(|_| !is_of_editor)
+    let mut keys = COMMAND_KEYS.iter();
+    let command = keys.find_map(|key| command_in(arguments.get(*key)?))?;
+    let is_of_editor =
+        arguments.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str());
+    (!is_of_editor).then_some(command)
 }
 
 /// A command line: a text, or a list of words. `["bash", "-lc", "cargo test"]` is the command `cargo test`.
