@@ -175,12 +175,10 @@ pub struct Function {
     pub arguments: String,
 }
 
-/// What a content is, if it is not null.
-#[derive(Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "expected a string, null, or a list of parts with `text`"
-)]
+/// What [`text_of_content`] reads besides null.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "a schema, not data")]
 enum Content {
     Text(String),
     Parts(Vec<ContentPart>),
@@ -193,14 +191,30 @@ struct ContentPart {
 }
 
 fn text_of_content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(match Option::deserialize(deserializer)? {
-        Some(Content::Text(text)) => text,
-        Some(Content::Parts(parts)) => {
-            let texts = parts.into_iter().filter_map(|part| part.text);
-            texts.collect::<Vec<_>>().join("\n")
+    struct ContentVisitor;
+    impl<'de> serde::de::Visitor<'de> for ContentVisitor {
+        type Value = String;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a string, null, or a list of parts with `text`")
         }
-        None => String::new(),
-    })
+        fn visit_str<E>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+        fn visit_string<E>(self, text: String) -> Result<String, E> {
+            Ok(text)
+        }
+        fn visit_unit<E>(self) -> Result<String, E> {
+            Ok(String::new())
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<String, A::Error> {
+            let mut texts = Vec::new();
+            while let Some(part) = seq.next_element::<ContentPart>()? {
+                texts.extend(part.text);
+            }
+            Ok(texts.join("\n"))
+        }
+    }
+    deserializer.deserialize_any(ContentVisitor)
 }
 
 fn null_is_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ToolCall>, D::Error> {
