@@ -441,6 +441,7 @@ fn is_call(value: &Value) -> bool {
         "tool_input",
         "action_input",
     ];
+    const ENVELOPE: [&str; 3] = ["id", "call_id", "type"];
     match value {
         Value::Array(calls) => !calls.is_empty() && calls.iter().all(is_call),
         Value::Object(object) => {
@@ -450,11 +451,12 @@ fn is_call(value: &Value) -> bool {
                 .map(String::as_str)
                 .filter(|key| !NAMES.contains(key));
             let mut others = others.filter(|key| !ARGUMENTS.contains(key));
-            let is_bare = others.all(|key| matches!(key, "id" | "call_id" | "type"));
+            let is_bare = others.all(|key| ENVELOPE.contains(&key));
             let wrappers = ["tool_calls", "function_call", "functionCall", "function"];
             let mut wrapped = wrappers.iter().filter_map(|key| object.get(*key));
             let is_silent = object.iter().all(|(key, value)| {
-                matches!(key.as_str(), "id" | "type" | "role")
+                ENVELOPE.contains(&key.as_str())
+                    || matches!(key.as_str(), "role" | "status" | "finish_reason")
                     || value.as_str().is_none_or(str::is_empty)
             });
             has(&NAMES) && has(&ARGUMENTS) && is_bare
