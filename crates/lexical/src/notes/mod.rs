@@ -331,6 +331,22 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_was_cleared_has_no_open_items() {
+        let plan = |lists: &[serde_json::Value]| {
+            let mut call = Message::text(Role::Assistant, "");
+            let calls = lists.iter().map(|list| {
+                let arguments = json!({ "todos": list }).to_string();
+                ToolCall::new("c", "todo_write", arguments)
+            });
+            call.tool_calls.extend(calls);
+            SessionOutline::from_messages(&[call]).plan
+        };
+        let open = json!([{"content": "Write the parser", "status": "pending"}]);
+        assert_eq!(plan(std::slice::from_ref(&open)), ["Write the parser"]);
+        assert!(plan(&[open, json!([])]).is_empty());
+    }
+
+    #[test]
     fn what_a_command_shows_is_no_error_of_its_own() {
         let failures = |command: &str, result: &str| {
             let mut call = Message::text(Role::Assistant, "");

@@ -104,14 +104,12 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
 fn is_shown(command: &str, line: &str) -> bool {
     const VIEWERS: WordList =
         WordList("cat head tail less more nl bat grep rg journalctl dmesg echo");
-    let programs: Vec<String> = shell_commands(command)
-        .into_iter()
-        .filter_map(|command| command.words.into_iter().next())
-        .collect();
-    !programs.is_empty()
-        && programs
-            .iter()
-            .all(|program| VIEWERS.has(program) && !line.starts_with(&format!("{program}:")))
+    let commands = shell_commands(command);
+    let mut programs = commands
+        .iter()
+        .filter_map(|command| command.run().first().copied());
+    !commands.is_empty()
+        && programs.all(|program| VIEWERS.has(program) && !line.starts_with(&format!("{program}:")))
 }
 
 /// The message in a line of an error: without the mark that an import puts before it and the margin of a test runner.
@@ -163,8 +161,9 @@ pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
         let state = item.get("status").and_then(Value::as_str);
         (text.to_owned(), state.unwrap_or_default().to_owned())
     });
-    let has_states = list.iter().any(|item| item.get("status").is_some());
-    has_states.then(|| items.collect())
+    // An empty list is one that the agent has cleared.
+    let is_own = list.is_empty() || list.iter().any(|item| item.get("status").is_some());
+    is_own.then(|| items.collect())
 }
 
 /// The unfinished items of the agent's own list, as it wrote it last.

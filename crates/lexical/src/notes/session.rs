@@ -12,7 +12,7 @@ use base::text::{pattern, shortened};
 use base::words::{WordList, sentences};
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
-    command_of, file_operation, file_operations, is_refused_by_user, is_same_file,
+    command_among, command_of, file_operation, file_operations, is_refused_by_user, is_same_file,
     recorded_exit_code, shell_commands, stated_exit_code,
 };
 
@@ -150,7 +150,7 @@ impl SessionNotes {
         let old = first_text(&arguments, &["old_string", "old_str", "oldText"]);
         let new = first_text(&arguments, &["new_string", "new_str", "newText"]);
         let whole = first_text(&arguments, &["content", "file_text"]);
-        let command = command_of(call);
+        let command = command_among(&arguments);
         let mut lines = change_details(old, new);
         let text = whole.or(command.as_deref());
         lines.extend(text.map(definitions).unwrap_or_default());

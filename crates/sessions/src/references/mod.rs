@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 /// The version of the patterns. Raise it with every change of what is found.
-pub const PATTERNS: u32 = 1;
+pub const PATTERNS: u32 = 2;
 
 /// What kind of detail a reference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

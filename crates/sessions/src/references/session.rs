@@ -67,7 +67,7 @@ fn strings_of(value: &Value) -> Vec<(String, String)> {
         match value {
             Value::String(string) => strings.push((key, string.clone())),
             Value::Array(items) => {
-                let is_command = matches!(key.as_str(), "command" | "cmd");
+                let is_command = COMMAND_KEYS.contains(&key.as_str());
                 match command_in(value).filter(|_| is_command) {
                     Some(command) => strings.push((key, command)),
                     None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),

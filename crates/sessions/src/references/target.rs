@@ -176,17 +176,16 @@ fn targets_of_command(command: &str) -> Vec<Target> {
 
 /// The lines that `sed`, `head` or `tail` lets through; `None` for other programs.
 fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
-    let mut words = command.words.iter().map(String::as_str);
-    let program = words.next()?;
-    let arguments: Vec<&str> = words.collect();
-    match program {
+    let run = command.run();
+    let (program, arguments) = run.split_first()?;
+    match *program {
         "sed" => arguments.iter().find_map(|word| printed_lines(word)),
         "head" => Some(Lines::with_count(
             1,
-            Some(count_of(&arguments)?.parse().ok()?),
+            Some(count_of(arguments)?.parse().ok()?),
         )),
         "tail" => {
-            let count = count_of(&arguments)?;
+            let count = count_of(arguments)?;
             match count.strip_prefix('+') {
                 Some(first) => Some(Lines::with_count(first.parse().ok()?, None)),
                 None => Some(Lines::at_end(count.parse().ok()?)),
@@ -315,6 +314,10 @@ mod tests {
         assert_eq!(
             shell("head -5 a.rs || cat b.rs"),
             [file("a.rs", 1, 5), file("b.rs", 1, u64::MAX)]
+        );
+        assert_eq!(
+            shell("nohup sed -n '3,4p' a.rs; while true; do head -2 b.rs; done"),
+            [file("a.rs", 3, 4), file("b.rs", 1, 2)]
         );
         assert_eq!(
             shell("cargo  test --lib"),

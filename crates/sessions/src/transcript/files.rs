@@ -230,7 +230,8 @@ pub fn command_of(call: &ToolCall) -> Option<String> {
     command_among(&call.arguments()?)
 }
 
-fn command_among(arguments: &Map<String, Value>) -> Option<String> {
+/// The command line among the arguments of a call; `None` if it is no shell call.
+pub fn command_among(arguments: &Map<String, Value>) -> Option<String> {
     let mut keys = COMMAND_KEYS.iter();
     let command = keys.find_map(|key| command_in(arguments.get(*key)?))?;
     let is_of_editor =
@@ -350,6 +351,14 @@ mod tests {
         let call = ToolCall::new("c", name, arguments);
         let all = file_operations(&call).into_iter();
         all.map(|one| (one.action, one.path)).collect()
+    }
+
+    #[test]
+    fn a_command_is_found_under_any_of_its_names() {
+        let command = |arguments| command_of(&ToolCall::new("c", "shell", arguments));
+        let found = command(r#"{"command": null, "script": "make"}"#);
+        assert_eq!(found.as_deref(), Some("make"));
+        assert_eq!(command(r#"{"command": "view", "path": "a.rs"}"#), None);
     }
 
     #[test]

@@ -226,10 +226,8 @@ fn has_own_program(call: &ToolCall) -> bool {
         "deno ",
         "osascript",
     ];
-    command_of(call).is_some()
-        && PROGRAMS
-            .iter()
-            .any(|program| call.function.arguments.contains(program))
+    let arguments = &call.function.arguments;
+    PROGRAMS.iter().any(|program| arguments.contains(program)) && command_of(call).is_some()
 }
 
 /// Whether a result says that the file is new (`Some(true)`) or was there before (`Some(false)`).

@@ -19,7 +19,7 @@ pub struct ShellCommand {
 
 impl ShellCommand {
     /// The program that it runs and its arguments, without what stands before a program and without redirections.
-    fn run(&self) -> Vec<&str> {
+    pub fn run(&self) -> Vec<&str> {
         const PREFIXES: [&str; 9] = [
             "sudo", "time", "env", "nohup", "do", "then", "else", "!", "{",
         ];
@@ -37,8 +37,17 @@ impl ShellCommand {
         })
     }
 
-    /// Its evident file operations, in order.
+    /// Its evident file operations, in order. What a branch or a loop may change is not evident.
     pub fn operations(&self) -> Vec<FileOperation> {
+        let mut operations = self.operations_when_run();
+        let first = self.words.first().map(String::as_str);
+        if matches!(first, Some("do" | "then" | "else")) {
+            operations.retain(|one| one.action == FileAction::Read);
+        }
+        operations
+    }
+
+    fn operations_when_run(&self) -> Vec<FileOperation> {
         let run = self.run();
         if let Some((from, to)) = renamed(&run).filter(|(from, to)| is_path(from) && is_path(to)) {
             let [from, to] = [from, to].map(|path| joined(&self.folder, path));
@@ -514,6 +523,14 @@ mod tests {
             .flat_map(|command| command.operations())
             .map(|o| (o.action, o.path))
             .collect()
+    }
+
+    #[test]
+    fn what_a_branch_changes_is_not_evident() {
+        let branches = "if cat a.rs; then mv a.rs b.rs; else rm a.rs; cat c.rs; fi";
+        let read = ["a.rs", "c.rs"].map(|path| (Read, path.to_owned()));
+        assert_eq!(of(&branches.replace("if ", "")), read);
+        assert_eq!(of("nohup rm a.rs"), [(Delete, "a.rs".to_owned())]);
     }
 
     #[test]
