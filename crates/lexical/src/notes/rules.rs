@@ -1,9 +1,6 @@
 //! Wording rules, English and Chinese: which sentence states a decision, a demand, an open task or an error.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use base::lazy_patterns;
 use base::text::pattern;
 
 /// Makes the function that says whether a pattern occurs in a text.
@@ -11,7 +8,7 @@ macro_rules! rule {
     ($(#[$doc:meta])* $name:ident, $pattern:expr) => {
         $(#[$doc])*
         pub fn $name(text: &str) -> bool {
-            static PATTERN: LazyLock<Regex> = LazyLock::new(|| pattern($pattern));
+            lazy_patterns! { PATTERN = pattern($pattern); }
             PATTERN.is_match(text)
         }
     };
@@ -89,11 +86,11 @@ rule!(
 
 /// The first `key = value` or `key: value` of a line whose value says something by itself.
 pub fn assignment(line: &str) -> Option<(&str, &str)> {
-    static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+    lazy_patterns! {
+        ASSIGNMENT = pattern(
             r#"(?:^|[\s,{(])["'`*]{0,3}([A-Za-z_][\w.-]{1,48})["'`*]{0,3}\s*(?:=|:|:=|=>)\s*["'`*]{0,3}(-?\d[\w.:/%-]*|true|false|on|off|yes|no|[A-Za-z/~.][\w./@:+-]{1,60})["'`*]{0,3}\s*(?:[,;)}\s]|$)"#,
-        )
-    });
+        );
+    }
     ASSIGNMENT.captures_iter(line).find_map(|captures| {
         let (key, value) = (captures.get(1)?.as_str(), captures.get(2)?.as_str());
         let value = value.trim_end_matches(['.', ':', '-']);

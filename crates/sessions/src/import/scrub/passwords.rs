@@ -16,7 +16,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::{Regex, bytes};
+use regex::bytes;
 
 use super::edit::joined_ranges;
 use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, words};
@@ -26,15 +26,16 @@ use super::values::{
     FoundSecret, ValueSyntax, is_blank, is_code, is_identifier, is_label, is_path, is_reference,
     is_strong, kind_of, push_if_secret,
 };
+use base::lazy_patterns;
 use base::text::last_bytes;
 
-/// Words for a password in other scripts and with accents. What is between the word and the value is a connector
-/// (`是`, `改成了`, `ist`) or a note in brackets.
-static FOREIGN: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+lazy_patterns! {
+    /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
+    /// (`是`, `改成了`, `ist`) or a note in brackets.
+    FOREIGN = compiled(
         r#"(?i)(密码|密碼|口令|授权码|授權碼|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
-    )
-});
+    );
+}
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
     LazyLock::new(|| PAIRS.iter().filter_map(|pattern| ascii(pattern)).collect());
 static COOKIE: LazyLock<Option<bytes::Regex>> = LazyLock::new(|| {

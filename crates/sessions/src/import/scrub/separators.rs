@@ -2,13 +2,11 @@
 //! tables and prose.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::rules::compiled;
 use super::values::{ValueSyntax, is_strong};
+use base::lazy_patterns;
 use base::text::{first_bytes, last_bytes};
 
 /// Where a value is, and how it is written.
@@ -299,11 +297,11 @@ fn after_note(text: &str, at: usize) -> usize {
 
 /// Past a type annotation, as in `password: str = "X"`.
 fn after_type(text: &str, at: usize) -> Option<usize> {
-    static TYPED: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(
+    lazy_patterns! {
+        TYPED = compiled(
             r"^[ \t]*[&*]?(?:'[a-z]+ )?[A-Za-z_][\w.:]*(?:<[^=\n]{0,40}>|\[[^=\n]{0,40}\])?(?:[ \t]*\|[ \t]*\w+)?[ \t]*(?::?=)[ \t]*",
-        )
-    });
+        );
+    }
     let end = at + TYPED.find(first_bytes(text.get(at..)?, NEAR))?.end();
     // What looks like `= ` may be the padding of base64.
     let is_padding = text
@@ -314,8 +312,9 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
 
 /// A block of YAML: `password: |` and the value on the next line.
 fn block_scalar(text: &str, at: usize) -> Option<ValuePlace> {
-    static BLOCK: LazyLock<Regex> =
-        LazyLock::new(|| compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)"));
+    lazy_patterns! {
+        BLOCK = compiled(r"^[ \t]*[|>][+-]?[ \t]*\n[ \t]+([^\s]+)[ \t]*(?:\n|$)");
+    }
     let value = BLOCK.captures(text.get(at..)?)?.get(1)?;
     Some((at + value.start()..at + value.end(), ValueSyntax::Bare))
 }
@@ -411,11 +410,11 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
 
 /// The length of a call that only wraps the literal after it, as `new String(` and `String::from(`.
 fn wrapper(value: &str) -> usize {
-    static WRAPPER: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(
+    lazy_patterns! {
+        WRAPPER = compiled(
             r"^(?:new )?(?:String::from|Some|str|bytes|SecretStr|(?:Secret|Secure)?String(?:::new)?|Buffer\.from)\(\s*[bru]?[\x22'`]",
-        )
-    });
+        );
+    }
     WRAPPER.find(value).map_or(0, |found| found.end() - 1)
 }
 

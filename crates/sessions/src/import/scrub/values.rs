@@ -4,12 +4,10 @@
 //! The shapes of values: placeholder, identifier, path, random.
 
 use std::ops::Range;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::rules::compiled;
+use base::lazy_patterns;
 use base::text::first_bytes;
 use base::words::WordList;
 
@@ -307,16 +305,16 @@ fn is_placeholder_sign(value: &str) -> bool {
 
 /// Whether this is a variable, a template, or the place where the secret is kept.
 pub(super) fn is_reference(value: &str) -> bool {
-    static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(
+    lazy_patterns! {
+        REFERENCE = compiled(
             r"^(?:\$_[A-Z]+\b.*|\$[A-Za-z_]\w*[/:.].*|\$[a-z_]+(?:->|\[|\().*|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$[\d@*#?!]|\$\{.*|\$\(.*|\$env:.*|%[A-Za-z_]+%|%[+-]?\d*[sdvqrf]|@[a-zA-Z_]+@?|\{+[^{}]*\}+.*|\[[^\]]*\]|:[a-z_]+|&[a-z_]+|\*[a-z_]+|![A-Za-z!]+|<[^>]*>?|-+[A-Za-z-]*|ENC\(.*|(?:vault|op|ssm|arn|env|file|secretsmanager|keyring|awssm|gcpsm|sops|kms|pass|secret|secretRef):/?.*|os\.environ.*|process\.env.*|System\.getenv.*|secrets\..*|getenv.*|env\..*|ENV\[.*|vars?\..*|local\..*|data\..*)$",
-        )
-    });
-    static INTERPOLATED: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(
+        );
+    }
+    lazy_patterns! {
+        INTERPOLATED = compiled(
             r"\$\{|\#\{|\{\{|\{[a-zA-Z_][\w.]*\}|\{\}|\$\(|<[a-zA-Z_-]+>|%\([a-z_]+\)s|\$[A-Z][A-Z_]{3,}",
-        )
-    });
+        );
+    }
     REFERENCE.is_match(value) || INTERPOLATED.is_match(value)
 }
 
@@ -345,11 +343,11 @@ fn names_secret(word: &str) -> bool {
 
 /// Whether this is code: a call, an index, a member, a type, an operator.
 pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
-    static CODE: LazyLock<Regex> = LazyLock::new(|| {
-        compiled(
+    lazy_patterns! {
+        CODE = compiled(
             r"^(?:(?:await|new|return|not|typeof|function|lambda|def|fn|async|if|else|in|and|or|import|from|const|let|var|void)$|[A-Za-z_][\w.:>?-]*\(|[A-Za-z_][\w.]*\[|[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+\??;?$|[A-Z][a-z]+(?:[A-Z][a-z]+)+[?,]?$|[A-Za-z]+<|\(|\[|\{|=|\||&&)",
-        )
-    });
+        );
+    }
     let after = text.get(range.end..).unwrap_or("");
     let is_called = after.starts_with(['(', '[', '<']) || after.starts_with("::");
     let lower = value.to_ascii_lowercase();
