@@ -539,3 +539,40 @@ fn what_follows_a_compaction_in_a_trace_is_a_conversation_of_its_own() {
     );
     assert!(text.contains("trace-2"), "{text}");
 }
+
+/// What was left out of a trace is counted where its first conversation is.
+#[test]
+fn each_trace_counts_what_was_left_out_of_it() {
+    let span = |trace: &str, input: &[&str]| {
+        let message = |text: &&str| serde_json::json!({"role": "user", "parts": [{"type": "text", "content": text}]});
+        let input: Vec<serde_json::Value> = input.iter().map(message).collect();
+        let reply = serde_json::json!([{"role": "assistant", "parts": [{"type": "text", "content": "ok"}]}]);
+        serde_json::json!({"trace_id": trace, "start_time": "1", "attributes": {
+            "gen_ai.request.model": "m", "gen_ai.input.messages": input, "gen_ai.output.messages": reply}})
+        .to_string()
+    };
+    let log = ["s", "t"]
+        .map(|trace| [span(trace, &["one"]), span(trace, &["one", "ok", "two"])].join("\n"));
+    let text = read("trace.jsonl", &log.join("\n"), None);
+    let left_out: Vec<usize> = text
+        .split("\n== ")
+        .map(|part| part.matches("left out:").count())
+        .collect();
+    assert_eq!(left_out, [0, 1, 1], "{text}");
+}
+
+#[test]
+fn samples_without_an_id_are_numbered() {
+    let sample = serde_json::json!({"messages": [
+        {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]});
+    let named = |samples: &[&serde_json::Value]| {
+        let log = serde_json::json!({"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}, "samples": samples});
+        let text = read("log.json", &log.to_string(), Some(Format::Inspect));
+        let heads = text.lines().filter_map(|line| line.strip_prefix("== "));
+        heads
+            .filter_map(|head| Some(head.split_once(' ')?.0.to_owned()))
+            .collect::<Vec<String>>()
+    };
+    assert_eq!(named(&[&sample]), ["log"]);
+    assert_eq!(named(&[&sample, &sample]), ["log-1", "log-2"]);
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use zip::ZipArchive;
 
 use super::super::blocks::read_message;
-use super::super::content::{list_of, number_at, plain_text, str_at, str_of};
+use super::super::content::{list_of, non_empty, number_at, plain_text, str_at, str_of};
 use super::super::conversation::{ImportError, ImportIssue, ImportedLog, expect_format};
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
@@ -31,14 +31,18 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     drafts
 }
 
+/// The id and the epoch of a sample; empty for one without an id in its first epoch.
 fn sample_name(sample: &Value) -> String {
-    let id = plain_name(&sample.get("id").map(plain_text).unwrap_or_default());
-    let epoch = number_at(sample, "/epoch").unwrap_or(1);
-    if epoch > 1 {
-        format!("{id}-epoch-{epoch}")
-    } else {
-        id
-    }
+    let id = sample
+        .get("id")
+        .map(plain_text)
+        .and_then(|id| non_empty(&id));
+    let epoch = number_at(sample, "/epoch").filter(|epoch| *epoch > 1);
+    let parts = [
+        id.map(|id| plain_name(&id)),
+        epoch.map(|epoch| format!("epoch-{epoch}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("-")
 }
 
 /// Reads one sample.

@@ -59,18 +59,22 @@ impl Trace {
         }
     }
 
-    /// Its conversations, and a silent one that counts what was left out.
+    /// Its conversations, of which the first counts what was left out; a silent one if there are none.
     fn into_drafts(mut self) -> Vec<ConversationDraft> {
         self.longest.sort_by(|a, b| a.start.cmp(&b.start));
-        let mut counts = ConversationDraft::default();
-        for _ in 0..self.others {
-            counts.count_bookkeeping("span that is no call of a model");
+        let mut drafts: Vec<_> = self.longest.iter().map(ModelCall::to_draft).collect();
+        if drafts.is_empty() {
+            drafts.push(ConversationDraft::default());
         }
-        for _ in 0..self.shorter {
-            counts.count(DropReason::Duplicate);
+        if let Some(first) = drafts.first_mut() {
+            for _ in 0..self.others {
+                first.count_bookkeeping("span that is no call of a model");
+            }
+            for _ in 0..self.shorter {
+                first.count(DropReason::Duplicate);
+            }
         }
-        let drafts = self.longest.iter().map(ModelCall::to_draft);
-        drafts.chain([counts]).collect()
+        drafts
     }
 }
 
