@@ -55,6 +55,24 @@ fn the_summary_of_a_recorded_compaction_is_scrubbed_and_audited() {
         "recorded": [{"at": 1, "summary": "Write to jane@corp.io."}],
         "messages": [{"role": "user", "content": "go"}],
     });
+    assert_scrubbed_and_audited(text);
+}
+
+#[test]
+fn the_names_of_tools_that_are_called_are_scrubbed_and_audited() {
+    let function = serde_json::json!({"name": "jane@corp.io", "arguments": "{}"});
+    let call = serde_json::json!({"id": "c", "type": "function", "function": function});
+    assert_scrubbed_and_audited(serde_json::json!({
+        "name": "f",
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ],
+    }));
+}
+
+fn assert_scrubbed_and_audited(text: serde_json::Value) {
     let mut fixture: Fixture = serde_json::from_value(text).expect("a fixture");
     assert!(audit(&fixture).iter().any(|found| found.kind.is_certain()));
     scrub(&mut fixture, &ScrubSettings::default());

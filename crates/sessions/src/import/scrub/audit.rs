@@ -1,5 +1,6 @@
 //! Lists what still looks suspicious in a fixture, with its place. A finding is never shown in full.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -102,8 +103,15 @@ pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
         .recorded
         .iter()
         .for_each(|one| look(&one.summary, None));
+    let mut tools: HashSet<&str> = HashSet::new();
     for (index, message) in fixture.messages.iter().enumerate() {
         message.texts().for_each(|text| look(text, Some(index)));
+        let called = message
+            .tool_calls
+            .iter()
+            .map(|call| call.function.name.as_str());
+        let new = called.filter(|name| tools.insert(name));
+        new.for_each(|name| look(name, Some(index)));
     }
     suspicions
 }

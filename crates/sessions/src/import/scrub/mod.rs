@@ -352,13 +352,15 @@ fn each_text(fixture: &mut Fixture, edit: &mut dyn FnMut(&mut String)) {
         edit(&mut message.content);
         for call in &mut message.tool_calls {
             edit(&mut call.function.arguments);
-            let name = std::mem::take(&mut call.function.name);
-            let edited = names.entry(name).or_insert_with_key(|name| {
-                let mut edited = name.clone();
-                edit(&mut edited);
-                edited
-            });
-            call.function.name.clone_from(edited);
+            let name = &mut call.function.name;
+            match names.get(name) {
+                Some(edited) => name.clone_from(edited),
+                None => {
+                    let written = name.clone();
+                    edit(name);
+                    names.insert(written, name.clone());
+                }
+            }
         }
     }
     for value in fixture.tools.iter_mut().chain([&mut fixture.notes]) {
