@@ -78,10 +78,6 @@ pub(crate) fn run_matrix(
     listening: &Listening<'_>,
     recorder: Option<&mut Recorder>,
 ) -> Result<RunOutcome, EvaluationError> {
-    let shared = options.shared.as_ref();
-    let remote = shared
-        .filter(|_| !options.run.offline)
-        .map(|shared| shared.exchanged().url);
     with_engine(
         pipeline,
         &stages(pipeline, options.run.without_cells),
@@ -92,6 +88,8 @@ pub(crate) fn run_matrix(
             let Some(recorder) = recorder else {
                 return Ok(run(executor, &mut &*listening).await?);
             };
+            let shared = executor.shared.filter(|_| !executor.options.offline);
+            let remote = shared.map(|shared| shared.exchanged().url);
             let mut rows = RowMaker::new(executor, recorder, listening, remote);
             let outcome = run(executor, &mut rows).await?;
             rows.finish()?;

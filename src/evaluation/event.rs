@@ -149,7 +149,7 @@ impl RunTotals {
         self.stages.get(&stage).copied().unwrap_or_default()
     }
 
-    /// The dimensions that judges may not grade.
+    /// The dimensions that judges may not grade, by the names of the judges.
     pub(super) fn unqualified(&self) -> Vec<UnqualifiedJudge> {
         let judges = self.verdicts.iter().map(|(judge, verdict)| {
             let dimensions = verdict.unqualified().map(|result| result.dimension);

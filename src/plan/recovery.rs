@@ -115,13 +115,8 @@ fn found(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str
 
 /// Whether a message, its calls included, is in a context word for word.
 fn is_verbatim_in(message: &Message, context: &str) -> bool {
-    let calls = message
-        .tool_calls
-        .iter()
-        .map(|call| call.function.arguments.as_str());
-    std::iter::once(message.content.as_str())
-        .chain(calls)
-        .all(|part| context.contains(part.trim()))
+    let mut texts = message.texts();
+    texts.all(|part| context.contains(part.trim()))
 }
 
 /// The entries that the current pipeline reaches.

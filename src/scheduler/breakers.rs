@@ -33,7 +33,7 @@ impl TrippedBreaker {
     }
 }
 
-/// The breakers of a run, and whether the run is to end. They cancel calls that wait for their turn.
+/// The breakers of an executor in all of its runs, and whether these are to end. They cancel calls that wait for their turn.
 #[derive(Debug, Default)]
 pub struct CircuitBreakers {
     tripped: RefCell<Vec<TrippedBreaker>>,

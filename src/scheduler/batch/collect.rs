@@ -18,7 +18,7 @@ use models::{
     self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure,
     Dialect, ErrorClass, Lane, ModelRef, Prices, read_billing,
 };
-use store::cache::{CacheError, Lookup, Record, Store, now_ms};
+use store::cache::{CacheError, Lookup, Record, now_ms};
 
 /// The outcomes of the lines of a closed batch; empty if it was never created.
 pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
@@ -316,8 +316,7 @@ fn has_final_results(intent: &BatchIntent, status: &BatchStatus) -> bool {
 
 /// Stores the results of one batch.
 struct LineCollector<'c, 'e> {
-    of: BatchCollector<'c, 'e>,
-    store: &'c Store,
+    batches: BatchCollector<'c, 'e>,
     intent: &'c BatchIntent,
     /// The lines by their names at the vendor.
     lines: HashMap<String, &'c BatchLine>,
@@ -325,11 +324,10 @@ struct LineCollector<'c, 'e> {
 }
 
 impl<'c, 'e> LineCollector<'c, 'e> {
-    fn new(of: BatchCollector<'c, 'e>, intent: &'c BatchIntent) -> LineCollector<'c, 'e> {
+    fn new(batches: BatchCollector<'c, 'e>, intent: &'c BatchIntent) -> LineCollector<'c, 'e> {
         let declared = intent.price.map(|price| (intent.model.clone(), price));
         LineCollector {
-            of,
-            store: of.executor.store,
+            batches,
             intent,
             lines: intent
                 .lines
@@ -420,7 +418,7 @@ impl<'c, 'e> LineCollector<'c, 'e> {
 
     /// A usable output that came later than the batch.
     fn stored_since(&self, line: &BatchLine) -> Option<Record> {
-        let record = self.store.find(&line.key)?;
+        let record = self.batches.executor.store.find(&line.key)?;
         (record.is_usable() && record.summary.created >= self.intent.created).then_some(record)
     }
 
@@ -451,7 +449,8 @@ impl<'c, 'e> LineCollector<'c, 'e> {
         let billing = read_billing(self.intent.account.dialect, &body);
         let live = self.prices.cost(&self.intent.model, &billing.usage);
         let charge = live.map(|usd| Usd(usd.0 * self.intent.ratio));
-        let (is_kept, unkept) = match (self.stored_since(line), self.of.waiting.get(&line.key)) {
+        let (is_kept, unkept) = match (self.stored_since(line), self.batches.waiting.get(&line.key))
+        {
             (Some(_), _) => (false, None),
             (None, Some(action)) => {
                 let unkept = self.unkept(action, &body, &billing.usage);
@@ -466,7 +465,11 @@ impl<'c, 'e> LineCollector<'c, 'e> {
             };
             meta.summary.models.answered = billing.model;
             (meta.summary.usage, meta.summary.cost) = (billing.usage, charge);
-            self.store.put_reply(line.key, &meta.header(), body).await?;
+            self.batches
+                .executor
+                .store
+                .put_reply(line.key, &meta.header(), body)
+                .await?;
         }
         Ok(LineResult {
             usage: Some(billing.usage),
@@ -479,10 +482,10 @@ impl<'c, 'e> LineCollector<'c, 'e> {
     fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
         let request = action
             .request()
-            .filter(|_| self.of.executor.has_output(action))?;
+            .filter(|_| self.batches.executor.has_output(action))?;
         let dialect = self.intent.account.dialect;
         read_reply(
-            self.of.executor,
+            self.batches.executor,
             action,
             request,
             dialect,
@@ -497,6 +500,8 @@ impl<'c, 'e> LineCollector<'c, 'e> {
     /// contract of its stage, so this looks for an answer alone.
     fn may_replace(&self, line: &BatchLine, body: &[u8]) -> bool {
         if self
+            .batches
+            .executor
             .store
             .find(&line.key)
             .is_none_or(|record| !record.is_usable())
@@ -551,7 +556,9 @@ impl<'c, 'e> LineCollector<'c, 'e> {
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {
         let (header, class) = (self.meta(line).header(), failure.class.name());
-        self.store
+        self.batches
+            .executor
+            .store
             .fail(line.key, &header, class, &failure.message)
             .await?;
         Ok(LineResult::without_reply(LineOutcome::Failed(failure)))

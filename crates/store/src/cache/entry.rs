@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Damage;
 use crate::digest::{ActionKey, Digest};
+use base::text::first_bytes;
 use base::units::{Usage, Usd};
 
 /// A number whose meaning the caller defines.
@@ -179,7 +180,7 @@ impl EntryStatus {
 /// Cuts a fault or a failure message to the bytes that are stored.
 pub(super) fn clip(text: &str) -> &str {
     const STORED: usize = 400;
-    &text[..text.floor_char_boundary(STORED)]
+    first_bytes(text, STORED)
 }
 
 /// What the sled tree stores about an entry, under its key.

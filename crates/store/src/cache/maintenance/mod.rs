@@ -7,7 +7,7 @@
 
 pub(super) mod verify;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io;
 
 use crate::cache::entry::{FrameLocation, Record};
@@ -101,17 +101,13 @@ fn unused_texts(
 /// The steps of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
 /// steps: without it, the batch would be open again. `index` has each step that any frame records.
 fn removable_steps(index: &Index) -> Vec<(BatchNonce, BatchStep)> {
-    let steps: BTreeSet<_> = index.steps().into_iter().map(|(step, _)| step).collect();
-    let opened = |nonce| {
-        [BatchStep::Intent, BatchStep::Submitted]
-            .into_iter()
-            .any(|step| steps.contains(&(nonce, step)))
-    };
+    let has = |nonce, step| index.step(nonce, step).is_some();
+    let opened = |nonce| has(nonce, BatchStep::Intent) || has(nonce, BatchStep::Submitted);
     let is_removable = |(nonce, step): &(BatchNonce, BatchStep)| {
-        steps.contains(&(*nonce, BatchStep::Closed))
-            && !(*step == BatchStep::Closed && opened(*nonce))
+        has(*nonce, BatchStep::Closed) && !(*step == BatchStep::Closed && opened(*nonce))
     };
-    steps.iter().copied().filter(is_removable).collect()
+    let steps = index.steps().into_iter().map(|(step, _)| step);
+    steps.filter(is_removable).collect()
 }
 
 /// The packs that have something that must go, or are mostly dead; that with the least to keep is the first. What is dead
