@@ -39,7 +39,7 @@ pub enum Banks {
 }
 
 /// Checks of fixtures and banks beyond their structure.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct FixtureChecks {
     /// Whether a fact that an answer can have without the compressed context is an error, not a warning.
     pub(super) strict: bool,

@@ -191,6 +191,7 @@ fn asking(table: &Located<CompressTable>) -> Asking<'_> {
         header: &table.place,
         stage: Stage::Compress,
         keys: &table.value.ask,
+        undeclared: None,
     }
 }
 

@@ -118,8 +118,8 @@ impl ProjectLoader<'_> {
             reader.folder(),
             &mut problems,
         );
-        let (written, mut unlisted) = (self.table().fixtures.as_ref(), Problems::default());
-        let fixture_files = fixture_files(&reader, self.file, written, &mut unlisted);
+        let written = self.table().fixtures.as_ref();
+        let fixture_files = fixture_files(&reader, self.file, written, &mut problems);
         let transcripts = transcript_sizes(&fixture_files, &reader);
         let mut context = ValidationContext {
             file: self.file,
@@ -135,7 +135,6 @@ impl ProjectLoader<'_> {
         };
         let checked = self.check(&mut context, [results, cache, probes], &transcripts);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
-        problems.0.append(&mut unlisted.0);
         let loader = self.fixture_loader(&reader, &fixture_files, &mut problems);
         let (mut fixtures, without_bank) = loader.load(&self.request.selection);
         let (checked, items) = checked.unzip();
@@ -269,25 +268,17 @@ impl ProjectLoader<'_> {
 
     /// Reports the stages that are needed and not declared.
     fn require_stages(&self, context: &mut ValidationContext<'_>) {
-        let is_needed = !self.is_compress_only() && self.request.banks != Banks::IfThere;
-        let is_judge_needed = is_needed && !self.is_planted_alone();
-        let stages = [
-            ("compress", true, tables(&self.declared.compress).is_empty()),
-            (
-                "answer",
-                is_needed,
-                tables(&self.declared.answer).is_empty(),
-            ),
-            (
-                "judge",
-                is_judge_needed,
-                tables(&self.declared.judge).is_empty(),
-            ),
+        let declared = self.declared;
+        let are_answers_needed = !self.is_compress_only() && self.request.banks != Banks::IfThere;
+        let are_grades_needed = are_answers_needed && !self.is_planted_alone();
+        let lacks_answer = are_answers_needed && tables(&declared.answer).is_empty();
+        let lacks_judge = are_grades_needed && tables(&declared.judge).is_empty();
+        let missing = [
+            tables(&declared.compress).is_empty().then_some("compress"),
+            lacks_answer.then_some("answer"),
+            lacks_judge.then_some("judge"),
         ];
-        for (stage, _, _) in stages
-            .into_iter()
-            .filter(|(_, is_needed, is_empty)| *is_needed && *is_empty)
-        {
+        for stage in missing.into_iter().flatten() {
             let problem =
                 Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
             let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \

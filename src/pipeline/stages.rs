@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::file::tables::{AnswerTable, JudgeTable, ModelKeys, ProbesTable, RecoveryTable};
+use super::file::tables::{AnswerTable, JudgeTable, ProbesTable, RecoveryTable};
 use super::file::{Located, value};
 use super::model::Generator;
 use super::validation::{Asking, ValidationContext};
@@ -33,6 +33,7 @@ pub(super) fn answerers(
             header: &table.place,
             stage: Stage::Answer,
             keys: &table.value.ask,
+            undeclared: None,
         };
         let built_in = answer::built_in(context.locale);
         let name = &table.value.name;
@@ -128,6 +129,7 @@ pub(super) fn judges(
             header: &table.place,
             stage: Stage::Judge,
             keys: &table.value.ask,
+            undeclared: None,
         };
         let built_in = judge::built_in_template(context.locale);
         let name = &table.value.name;
@@ -157,18 +159,11 @@ pub(super) fn generator(
     table: &Option<Located<ProbesTable>>,
 ) -> Option<Generator> {
     let keys = ProbesTable::of(table);
-    let rules = ModelKeys {
-        model: Some(Located {
-            value: "lexical".to_owned(),
-            place: 0..0,
-            key: 0..0,
-        }),
-        ..ModelKeys::NOTHING
-    };
     let asking = Asking {
         header: &table.as_ref().map_or(0..0, |table| table.place.clone()),
         stage: Stage::Probes,
-        keys: if table.is_none() { &rules } else { &keys.ask },
+        keys: &keys.ask,
+        undeclared: table.is_none().then_some("lexical"),
     };
     let missing = context.missing_keys.clone();
     let model = context.model(&asking);

@@ -40,6 +40,8 @@ pub(super) struct Asking<'a> {
     pub(super) header: &'a Range<usize>,
     pub(super) stage: Stage,
     pub(super) keys: &'a ModelKeys,
+    /// The model in place of all that the file names: its table is not declared.
+    pub(super) undeclared: Option<&'static str>,
 }
 
 impl ValidationContext<'_> {
@@ -105,7 +107,7 @@ impl ValidationContext<'_> {
         let settings = self.check_settings(asking.keys);
         let own = asking.keys.model.as_ref();
         let declared = own.or(self.main_model);
-        let overriding = self.overrides.model_of(asking.stage);
+        let overriding = self.overrides.model_of(asking.stage).or(asking.undeclared);
         let written = overriding.or(declared.map(|model| model.value.as_str()));
         let Some(written) = written else {
             let help = "add model = \"PROVIDER/MODEL\" here or under [pipeline], or model = \"lexical\" for the built-in rules";
@@ -113,7 +115,7 @@ impl ValidationContext<'_> {
             self.error(asking.header, message, help);
             return None;
         };
-        // A model from the command line has no place in the file.
+        // What replaces a declared model has no place in the file.
         let declared = declared.filter(|_| overriding.is_none());
         let (reference, provider) = self.find_model(written, declared)?;
         self.require_key(&provider, declared.filter(|_| own.is_some()));
@@ -199,10 +201,8 @@ impl ValidationContext<'_> {
     }
 
     fn require_key(&mut self, provider: &ProviderSpec, model: Option<&Located<String>>) {
-        let Some(variable) = &provider.api_key else {
-            return;
-        };
-        if let Some(problem) = missing_key(provider, self.environment) {
+        let missing = missing_key(provider, self.environment);
+        if let Some((variable, problem)) = provider.api_key.as_ref().zip(missing) {
             let problem = problem.at_known(self.file, model.map(|model| model.place.clone()));
             self.missing_keys
                 .entry(variable.0.to_string())
@@ -210,8 +210,8 @@ impl ValidationContext<'_> {
         }
     }
 
-    /// The validated prompt of a table; the built-in one if the table names none. A prompt must insert
-    /// each of `required`: without it a model would work on nothing, and no score would show why.
+    /// The validated prompt of a table; the built-in one if the table names none. A prompt must insert each of `required`:
+    /// without it a model would work on nothing, and no score would show why.
     pub(super) fn prompt(
         &mut self,
         path: Option<&Located<String>>,
