@@ -51,6 +51,14 @@ pub(crate) fn read_given(common: &Common, path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
+/// A file that a command reads, as messages name it.
+pub(crate) fn given_name(path: &Path) -> String {
+    match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
 /// A result set as the user named it: a path is relative to the folder the command works in, a label is what it is.
 pub(crate) fn given_results(common: &Common, name: &str) -> String {
     let is_path = name.contains(['/', '\\']);
@@ -82,7 +90,8 @@ pub(crate) fn locale_of(common: &Common) -> Locale {
     let find = |config| find_pipeline(&folder(common), config).ok();
     let of_project = || {
         // Where the file that was named is not there, the project of the folder still has a language.
-        let file = find(common.config.as_deref()).or_else(|| find(None))?;
+        let named = common.config.as_deref();
+        let file = find(named).or_else(|| named.and_then(|_| find(None)))?;
         declared_locale(&file, common.profile.as_deref())
     };
     common.locale.or_else(of_project).unwrap_or_default()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::args::{Common, one_of};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::project::read_given;
+use crate::cli::project::{given_name, read_given};
 use crate::cli::terminal::Console;
 use base::message::Message;
 use sessions::import::{Conversation, Format, read_bytes};
@@ -68,7 +68,8 @@ pub(super) fn run(common: &Common, args: &GuardArgs, console: &Console) -> Resul
 
 fn bytes(common: &Common, path: &Path) -> Result<Vec<u8>, Failure> {
     let read = read_given(common, path);
-    read.map_err(|error| Failure::input(format!("`{}` cannot be read: {error}", path.display())))
+    let name = given_name(path);
+    read.map_err(|error| Failure::input(format!("`{name}` cannot be read: {error}")))
 }
 
 /// A list of messages in the form of fixtures, as it stands: an import would mend what the guard is to find.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::cli::args::{BudgetArgs, Common};
 use crate::cli::failure::{Exit, Failure, chain, stopped};
-use crate::cli::project::{RemoteArgs, read_given};
+use crate::cli::project::{RemoteArgs, given_name, read_given};
 use crate::cli::screen::print_failures;
 use crate::cli::terminal::Console;
 use crate::judge::{
@@ -118,9 +118,10 @@ fn run_grade(common: &Common, args: &GradeArgs, console: &Console) -> Result<Exi
 }
 
 fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure> {
-    let text = text_of(file, read_given(common, file));
+    let name = given_name(file);
+    let text = text_of(Path::new(&name), read_given(common, file));
     let text = text.map_err(|error| Failure::input(chain(&error)))?;
-    let source = SourceFile::new(file.display().to_string(), text);
+    let source = SourceFile::new(name, text);
     GradingRequest::read(&source.text)
         .map_err(|fault| Problems::from_faults([fault], &source).into())
 }
