@@ -39,6 +39,7 @@ impl Block {
         let rows = rows.map(|(name, value)| vec![vec![(TextStyle::Dim, name)], plain_cell(value)]);
         Block::Table(TextTable {
             words: vec![1],
+            cuts_last: true,
             ..TextTable::new(["", ""], rows)
         })
     }

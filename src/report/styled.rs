@@ -208,9 +208,14 @@ pub struct TextTable {
     /// The columns of words beside the first one: they are left-aligned.
     #[serde(skip)]
     pub words: Vec<usize>,
+    /// Whether the last column is cut to what the others leave of the width.
+    #[serde(skip)]
+    pub cuts_last: bool,
 }
 
 const GAP: usize = 2;
+/// A last column is cut to no less than this.
+const LEAST_LAST: usize = 8;
 /// The maximum number of lines of a header.
 const HEADER_LINES: usize = 3;
 /// A header that is no wider than this is not broken.
@@ -230,6 +235,7 @@ impl TextTable {
             header: header.into_iter().map(Into::into).collect(),
             rows: rows.into_iter().collect(),
             words: Vec::new(),
+            cuts_last: false,
         }
     }
 
@@ -278,8 +284,8 @@ impl TextTable {
 
     /// Renders the table at most `width` wide, or wider if a name and one column do not fit.
     pub fn render(&self, width: usize) -> String {
-        let widths = self.widths(width);
-        let wide = self.wide_widths();
+        let wide = self.wide_widths(width);
+        let widths = self.widths(&wide, width);
         let name = widths.first().copied().unwrap_or(0);
         let mut out = String::new();
         let mut from = 1;
@@ -357,18 +363,21 @@ impl TextTable {
     }
 
     /// The widths of all columns with each header on one line.
-    fn wide_widths(&self) -> Vec<usize> {
-        (0..self.header.len())
-            .map(|column| self.column_width(column))
-            .collect()
+    fn wide_widths(&self, width: usize) -> Vec<usize> {
+        let columns = 0..self.header.len();
+        let mut wide: Vec<usize> = columns.map(|column| self.column_width(column)).collect();
+        if let Some((last, others)) = wide.split_last_mut().filter(|_| self.cuts_last) {
+            let used: usize = others.iter().map(|own| own + GAP).sum();
+            *last = width.saturating_sub(used).max(LEAST_LAST).min(*last);
+        }
+        wide
     }
 
-    /// The widths of all columns; narrow widths if the columns otherwise do not fit beside each other.
-    fn widths(&self, width: usize) -> Vec<usize> {
-        let wide = self.wide_widths();
+    /// The widths of all columns; narrow widths if the `wide` ones do not fit beside each other.
+    fn widths(&self, wide: &[usize], width: usize) -> Vec<usize> {
         let used: usize = wide.iter().map(|own| own + GAP).sum();
-        if used <= width + GAP {
-            wide
+        if used.saturating_sub(GAP) <= width {
+            wide.to_vec()
         } else {
             (0..wide.len())
                 .map(|column| self.narrow_width(column))

@@ -47,7 +47,7 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
         let next = command_for("why", row, &manifest.label);
         page(
             console,
-            &format!("{text}{}", console.next_line(locale, next)),
+            &format!("{text}\n\n{}", console.next_line(locale, next)),
         );
     });
     Ok(Exit::Done)
@@ -231,10 +231,8 @@ impl Page<'_> {
 
     /// The text with the expected facts marked.
     fn marked(&self, text: &str) -> String {
-        let facts = self.row.facts.iter().map(|fate| Fact {
-            spellings: vec![fate.fact.clone()],
-        });
-        let facts: Vec<Fact> = facts.collect();
+        let facts = self.row.facts.iter();
+        let facts: Vec<Fact> = facts.map(|fate| Fact::new(&*fate.fact)).collect();
         let mapped = sessions::transcript::MappedFold::new(text);
         let found = FactFinder::all(&facts);
         let mut marks: Vec<_> = found

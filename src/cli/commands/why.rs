@@ -21,7 +21,7 @@ use crate::plan::{
     Action, FailedAction, FindText, Frontier, PrepareError, Reason, StaleCause, TaskOutcome,
     cached_outcome, difference, reason,
 };
-use crate::report::{Block, Section};
+use crate::report::{Block, Section, styled_sections};
 use crate::results::{Manifest, Row};
 use base::locale::Locale;
 use base::{named_enum, say};
@@ -73,7 +73,9 @@ fn explain(
     console.report(&json, || {
         let sections = explanation(subject, &steps, &text, console.locale);
         let next = console.next_line(console.locale, next(subject, &steps));
-        page(console, &format!("{}{next}", console.document(&sections)))
+        // An edit may be anywhere in a line, so none is cut.
+        let text = styled_sections(&sections, usize::MAX);
+        page(console, &format!("{text}{next}"))
     });
     Ok(Exit::Done)
 }

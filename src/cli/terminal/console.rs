@@ -81,9 +81,9 @@ impl Console {
         io::stdout().is_terminal().then(|| self.width())
     }
 
-    /// The same; wider than any sentence for a file or a pipe.
+    /// The same; wider than any line for a file or a pipe.
     pub(crate) fn whole_width(&self) -> usize {
-        self.columns().unwrap_or(10_000)
+        self.columns().unwrap_or(usize::MAX)
     }
 
     /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.
@@ -110,7 +110,8 @@ impl Console {
 
     /// Sections in the width of the terminal. A file or a pipe gets whole lines, which scripts search.
     pub(crate) fn document(&self, sections: &[Section]) -> String {
-        styled_sections(sections, self.whole_width())
+        let text = styled_sections(sections, self.whole_width());
+        text.trim_end().to_owned()
     }
 
     /// The result of a command as text; with `--json` it goes to standard error.

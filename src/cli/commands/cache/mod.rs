@@ -22,7 +22,7 @@ use crate::cli::screen::print_notice;
 use crate::cli::terminal::{Console, TextStyle, labelled, page, paint};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::evaluation::{self, EvaluationError, Event, Listening};
-use crate::report::{TextTable, fitted};
+use crate::report::TextTable;
 use entry::{CacheFilter, EntryTotals};
 use prune::PruneArgs;
 use store::cache::{DamageReport, Day, EntryStatus, Lookup, Record, disk_bytes, now_ms};
@@ -173,8 +173,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
         let entries = entries.map(|(record, meta, day)| entry_json(record, meta, *day));
         console.json(&entries.collect::<Vec<_>>());
     } else if !listed.is_empty() {
-        let table = table(&listed, console).render(console.whole_width());
-        page(console, &table);
+        page(console, &table(&listed).render(console.whole_width()));
     }
     let totals = EntryTotals::of(listed.iter().map(|(record, ..)| record));
     console.note(&match (totals.entries, snapshot.is_empty()) {
@@ -188,11 +187,7 @@ fn list(cache: &Path, args: &CacheFilter, console: &Console) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// Columns besides what an entry was made for.
-const OTHER_COLUMNS: usize = 63;
-
-fn table(listed: &[ListedEntry], console: &Console) -> TextTable {
-    let room = console.whole_width().saturating_sub(OTHER_COLUMNS);
+fn table(listed: &[ListedEntry]) -> TextTable {
     let rows = listed.iter().map(|(record, meta, _)| {
         let fault = match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => (TextStyle::Plain, ""),
@@ -205,15 +200,17 @@ fn table(listed: &[ListedEntry], console: &Console) -> TextTable {
             size(record.stored_bytes()),
             money(meta.summary.cost),
             age(now_ms().saturating_sub(record.summary.created) / 1000),
-            fitted(&meta.place.to_string(), room),
         ];
-        let fault = vec![(fault.0, fault.1.to_owned())];
-        let cells = texts.map(|text| vec![(TextStyle::Plain, text)]);
-        cells.into_iter().chain([fault]).collect()
+        let fault = (fault.0, fault.1.to_owned());
+        let place = (TextStyle::Plain, meta.place.to_string());
+        let texts = texts.map(|text| (TextStyle::Plain, text)).into_iter();
+        let cells = texts.chain([fault, place]);
+        cells.map(|cell| vec![cell]).collect()
     });
-    let header = ["key", "stage", "size", "cost", "age", "made for", ""];
+    let header = ["key", "stage", "size", "cost", "age", "", "made for"];
     TextTable {
         words: vec![1, 5, 6],
+        cuts_last: true,
         ..TextTable::new(header, rows)
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::format::{dimension_name, number, percent, with_fields};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::Console;
 use crate::pipeline::first_few;
-use crate::report::{Block, Section, TextTable, styled_sections};
+use crate::report::{Block, Section, TextTable};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
@@ -45,7 +45,7 @@ pub(super) fn run(
     console.report(&with_fields(&compared, fields), || {
         let judges = compared.judges.iter();
         let sections: Vec<Section> = judges.map(|judge| section(judge, locale)).collect();
-        console.print(&styled_sections(&sections, console.width()));
+        console.print(&console.document(&sections));
         console.print(&counts(&compared, &name, locale));
     });
     for warning in &warnings {
