@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use indexmap::{IndexMap, IndexSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::Digest;
@@ -15,8 +15,8 @@ use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::report::{TextTable, known, short_time};
 use crate::results::{
-    Design, FolderError, Manifest, Outcome, ResultsFolder, ScoreEstimate, Summary,
-    incomplete_beside, labels, lock_results, names, open_results, remove_results,
+    Design, FolderError, Manifest, Outcome, ResultsFolder, incomplete_beside, labels, lock_results,
+    names, open_results, remove_results,
 };
 use base::clock::moment;
 use base::guarded::read_text;
@@ -162,13 +162,25 @@ struct ListedLabel {
     measured_with: Digest,
 }
 
+/// What is read of a `summary.json`, whatever else is in it.
+#[derive(Deserialize)]
+struct ListedSummary {
+    methods: IndexMap<String, ListedScores>,
+}
+
+#[derive(Deserialize)]
+struct ListedScores {
+    overall: Value,
+    dimensions: IndexMap<String, Value>,
+}
+
 /// What `summary.json` says of the scores of each method; nothing where it cannot be read.
 fn scores_in(folder: &ResultsFolder) -> IndexMap<String, Value> {
     let summary = read_text(&folder.file(names::SUMMARY)).ok();
-    let summary = summary.and_then(|text| serde_json::from_str::<Summary>(&text).ok());
+    let summary = summary.and_then(|text| serde_json::from_str::<ListedSummary>(&text).ok());
     let methods = summary.into_iter().flat_map(|summary| summary.methods);
     let methods = methods.map(|(name, method)| {
-        let level = |level: &ScoreEstimate| json!({ "median": level.median, "ci95": level.ci95 });
+        let level = |level: &Value| json!({ "median": level["median"], "ci95": level["ci95"] });
         let dimensions = method.dimensions.iter();
         let dimensions: IndexMap<_, _> = dimensions.map(|(id, found)| (id, level(found))).collect();
         let scores = json!({ "overall": level(&method.overall), "dimensions": dimensions });
