@@ -15,6 +15,7 @@ use crate::report::{Block, Section};
 use crate::results::PlantedRow;
 use base::locale::Locale;
 use base::say;
+use base::text::one_line;
 use store::cache::CacheSnapshot;
 
 /// Characters of a context around the object, on either side.
@@ -127,8 +128,7 @@ fn excerpt(context: &str, object: &str, locale: Locale) -> String {
             let end = after.char_indices().nth(AROUND);
             let before = start.and_then(|(at, _)| before.get(at..)).unwrap_or(before);
             let after = end.and_then(|(at, _)| after.get(..at)).unwrap_or(after);
-            let part = format!("{before}{after}");
-            part.split_whitespace().collect::<Vec<_>>().join(" ")
+            one_line(&format!("{before}{after}"))
         })
         .collect();
     match parts.is_empty() {

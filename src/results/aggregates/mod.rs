@@ -103,8 +103,8 @@ impl<'s> Groups<'s> {
         let (lengths, fixtures) = (lengths(set), &set.design().fixtures);
         let by_length = |probe: &ProbeAt| lengths.get(&probe.fixture).copied();
         let tags = |probe: &ProbeAt| {
-            let fixture = fixtures.get(probe.fixture);
-            fixture.map(|fixture| fixture.tags.clone())
+            let fixture = fixtures.get(probe.fixture).into_iter();
+            fixture.flat_map(|fixture| &fixture.tags)
         };
         let name = |fixture| set.fixture_name(fixture).map(str::to_owned);
         let length = |length: usize| Some(LENGTHS.get(length)?.1.to_owned());
@@ -116,7 +116,7 @@ impl<'s> Groups<'s> {
                 |kind| Some(kind.to_string()),
             ),
             by_fixture: parts(whole, set, |probe| [probe.fixture], name),
-            by_tag: parts(whole, set, |probe| tags(probe).into_iter().flatten(), Some),
+            by_tag: parts(whole, set, tags, |tag| Some(tag.clone())),
             by_cycle: parts(whole, set, |probe| [probe.point], Some),
             by_length: parts(whole, set, by_length, length),
         }

@@ -183,16 +183,15 @@ fn describe_planted(what: &str, test: &PlantedTest, comparison: &Comparison) -> 
     let (locale, baseline) = (comparison.locale, &comparison.baseline);
     let p = test.p_adjusted.map(probability).unwrap_or_default();
     let name = match what {
-        "resurrected" => say!(
-            locale,
-            "closed tasks that came back",
-            "已了结却又被重做的任务"
-        ),
-        "forgotten" => say!(
-            locale,
-            "open tasks and jobs forgotten",
-            "被遗忘的未办任务与在跑作业"
-        ),
+        "resurrected" => locale
+            .pick("closed tasks that came back", "已了结却又被重做的任务")
+            .to_owned(),
+        "forgotten" => locale
+            .pick(
+                "open tasks and jobs forgotten",
+                "被遗忘的未办任务与在跑作业",
+            )
+            .to_owned(),
         _ => say!(
             locale,
             "wrong answers about planted items of the kind `{what}`",

@@ -222,15 +222,15 @@ impl ResultSet {
             .map(|open| Box::new(open.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
         // The grades and answers of this set, most of its size, are taken out and not copied.
-        let scores_apart = Scores::new(self.design(), &apart);
-        self.scores = Scores::new(self.design(), &grades);
+        let scores = Scores::new(self.design(), &grades);
+        self.scores = Scores::new(self.design(), &apart);
         let not_compressed = Some(Box::new(ResultSet {
-            scores: scores_apart,
             grades: apart,
             answers: apart_answers,
             ..self.clone()
         }));
         ResultSet {
+            scores,
             grades,
             answers,
             contexts: compressed,
