@@ -474,14 +474,18 @@ mod tests {
     #[test]
     fn the_schema_accepts_the_contract_and_nothing_else() {
         let schema = asked(GroundTruth::default(), Locale::En).schema();
-        let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        let document = schema.schema().schema.clone();
+        compiler.add_resource("urn:reply", document).unwrap();
+        let index = compiler.compile("urn:reply", &mut schemas).unwrap();
+        let is_valid = |reply: &serde_json::Value| schemas.validate(reply, index).is_ok();
         let entry =
             |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
-        assert!(valid.is_valid(&entry("accuracy_factual")));
-        assert!(!valid.is_valid(&entry("overall")));
+        assert!(is_valid(&entry("accuracy_factual")));
+        assert!(!is_valid(&entry("overall")));
         let off_scale = entry("accuracy_factual").to_string().replace("4", "6");
-        assert!(!valid.is_valid(&serde_json::from_str(&off_scale).unwrap()));
-        assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
+        assert!(!is_valid(&serde_json::from_str(&off_scale).unwrap()));
+        assert!(!is_valid(&json!({"criterionResults":[], "overall": 5})));
     }
 
     /// Neither the fields beside a question in its bank nor the names of methods and providers appear in the bytes.
