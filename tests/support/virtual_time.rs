@@ -27,6 +27,8 @@ pub struct World {
     /// The seconds from a request to its reply, and from a request to its refusal.
     pub latency: f64,
     pub refusal: f64,
+    /// How many seconds later one refusal of four comes.
+    pub jitter: f64,
     /// The seconds to open a connection, which carries one request at a time and stays open.
     pub connect: f64,
     /// The most requests in flight per process.
@@ -47,6 +49,7 @@ impl World {
             models: 1,
             latency,
             refusal,
+            jitter: 0.0,
             connect: 0.0,
             in_flight: 64,
             calls: usize::MAX,
@@ -170,6 +173,8 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 }
                 let takes = if refused.is_none() {
                     world.latency * (1.0 + 0.1 * (dice.roll() - 0.5))
+                } else if world.jitter > 0.0 && dice.roll() < 0.25 {
+                    world.jitter
                 } else {
                     0.0
                 };

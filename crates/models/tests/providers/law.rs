@@ -119,6 +119,32 @@ fn slow_refusals_delay_no_window() {
     assert!(seconds < 63.0 && refused < 0.4, "{seconds} s, {refused}");
 }
 
+/// A refusal that comes later than others is not taken for an answer, and where nothing is accepted no level is learned.
+#[test]
+fn refusals_that_come_late_hide_no_window() {
+    for (rule, calls, most) in [
+        (Rule::Sliding(100.0, 10.0), 300, 32.0),
+        (Rule::Sliding(60.0, 60.0), 300, 245.0),
+        (Rule::Fixed(60.0, 60.0, 25.0), 300, 232.0),
+    ] {
+        for (latency, refusal, jitter) in [(0.001, 0.004, 0.045), (0.2, 0.01, 0.05)] {
+            let world = World {
+                latency,
+                refusal,
+                jitter,
+                ..World::new(vec![ProviderLimit::requests(
+                    Limit::new(rule).asking(Asks::Seconds(1.0)),
+                )])
+            };
+            let (seconds, refused) = takes(&world, calls, 6);
+            assert!(
+                seconds < most && refused < 0.25,
+                "{rule:?}, {latency} s each: {seconds} s, {refused}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
     reaches(&limited(Rule::Bucket(50.0, 50.0)), (0.96, 2.5), (0.98, 1.0));

@@ -246,15 +246,16 @@ impl Window {
     ) -> bool {
         let (from, until) = refused;
         let period = at - self.began;
-        let is_window = at - from > LONG_WAIT && period > LONG_WAIT;
+        let sent = history
+            .after(self.began - 1e-9, false)
+            .take_while(|sent| sent.at < at);
+        let amount = sent.map(|sent| sent.amount).sum::<f64>();
+        // Where nothing was accepted, nothing tells what fits.
+        let is_window = amount > 0.0 && at - from > LONG_WAIT && period > LONG_WAIT;
         if is_window {
             let fits =
                 |period_of: &Seconds| until - self.began < *period_of && *period_of < period + 0.01;
             let period = Some(MINUTE).filter(fits).unwrap_or(period);
-            let sent = history
-                .after(self.began - 1e-9, false)
-                .take_while(|sent| sent.at < at);
-            let amount = sent.map(|sent| sent.amount).sum::<f64>();
             self.known = Some((amount, period));
             (self.test, self.since_test) = (None, 0);
         }

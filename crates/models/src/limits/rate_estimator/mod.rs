@@ -85,6 +85,8 @@ pub(crate) struct RateEstimator {
     is_answered: bool,
     /// From a request to its refusal, smoothed; `None` before the first.
     round_trip: Option<Seconds>,
+    /// The longest time from a request to its refusal.
+    slowest: Seconds,
     /// From a request to its reply, smoothed.
     latency: Seconds,
     /// The mean amount of a request, smoothed.
@@ -215,7 +217,10 @@ impl RateEstimator {
         // Below one request in a window, only the pace holds the level.
         let pace = self.level * if self.level < self.mean { 1.0 } else { PACED };
         let mut due = self.spread(pace, amount, now);
-        let answered = self.refusal_time();
+        let mut answered = self.refusal_time();
+        if self.probing.found_nothing() {
+            answered = answered.max(self.slowest) + MUCH_LATER;
+        }
         if let Some(Probe::Sent(_, at)) = self.probing.probe
             && now >= at + answered
         {
@@ -377,6 +382,7 @@ impl RateEstimator {
         };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
+        self.slowest = self.slowest.max(now - sent.at);
         if self.phase == Phase::Start {
             return self.refused_in_start(sent, now);
         }
@@ -527,7 +533,10 @@ impl RateEstimator {
                 (self.is_first, self.step, self.may_be_shared) = (false, STEP, true);
             }
             Phase::Lowered { .. } if self.is_clear(now) => {
-                self.set_level((self.level * DEEPEST_CUT).min(self.accepted(now)));
+                // Where nothing was accepted, others or a window took all, and it says nothing about the rate.
+                let accepted = Some(self.accepted(now)).filter(|accepted| *accepted > 0.0);
+                let most = self.level * DEEPEST_CUT;
+                self.set_level(accepted.map_or(most, |accepted| accepted.min(most)));
                 self.enter(Phase::Hold, now);
             }
             Phase::Lowered { before, .. } => {

@@ -106,6 +106,8 @@ pub(super) const LONG_WAIT: Seconds = 1.6;
 
 /// How much longer than usual a refusal may take.
 pub(super) const LATER: Seconds = 0.005;
+/// How much later than the slowest refusal one may come, where a refusal that is taken for an answer costs a window.
+pub(super) const MUCH_LATER: Seconds = 0.25;
 /// The period of a window that is tried first, with a margin.
 pub(super) const MINUTE: Seconds = 60.05;
 /// How many requests are sent before a window is tested, at first and at most.
