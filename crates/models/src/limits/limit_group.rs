@@ -229,40 +229,6 @@ mod tests {
         }
     }
 
-    /// Of 25 accepted requests, 20 were answered at once: that 5 were in flight says nothing of the limit, and the others
-    /// wait until a second has passed.
-    #[tokio::test(start_paused = true)]
-    async fn requests_in_flight_are_no_limit_where_others_were_answered() {
-        let group = LimitGroup::new(false, NonZeroU32::MIN);
-        let (none, moment) = (AnnouncedLimits::default(), Duration::from_millis(1));
-        let admitted = async || loop {
-            match group.admit(NEED) {
-                Ok(ticket) => break ticket,
-                Err(wait) => tokio::time::advance(wait + moment).await,
-            }
-        };
-        for _ in 0..20 {
-            let ticket = admitted().await;
-            tokio::time::advance(moment).await;
-            group.succeeded(ticket, &none);
-        }
-        let mut accepted = Vec::new();
-        for _ in 0..5 {
-            accepted.push(admitted().await);
-        }
-        for _ in 0..3 {
-            let ticket = admitted().await;
-            tokio::time::advance(moment).await;
-            group.refused(ticket, None, None, &none);
-        }
-        accepted
-            .into_iter()
-            .for_each(|ticket| group.succeeded(ticket, &none));
-        assert_eq!(group.levels()[0], Some(25.0));
-        let wait = group.admit(NEED).unwrap_err();
-        assert!(wait > Duration::from_millis(200), "{wait:?}");
-    }
-
     #[tokio::test(start_paused = true)]
     async fn an_announced_limit_is_kept_to_at_once() {
         const MANY: usize = 1000;

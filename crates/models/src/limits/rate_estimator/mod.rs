@@ -463,12 +463,8 @@ impl RateEstimator {
         // How much later than others those requests arrive that open a connection.
         self.lag = took.map_or(0.0, |(least, most)| (most - least).min(LONGEST_LAG));
         (self.wave, self.is_first) = (self.next_id, true);
-        // Where requests were answered before the first refusal, a rate is more likely.
-        let none_was_answered = |first: &FirstRefusal| {
-            u64::from(first.others) >= first.id.saturating_sub(self.tally.first)
-        };
         self.at_once = first
-            .filter(|first| self.noise == 0.0 && none_was_answered(first))
+            .filter(|_| self.noise == 0.0)
             .and_then(|first| AtOnce::new(first.others));
         // At first so slowly that a refusal is known before two more are sent.
         self.start.grow_from(0.5 / self.refusal_time(), now);
