@@ -22,9 +22,9 @@ lazy_patterns! {
         r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|\\[nrt])((?:/home|/Users|(?:/mnt)?/[A-Za-z]/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
     );
 
-    /// A name with blanks on Windows, whose path goes on.
+    /// A name with blanks on Windows, also as seen from Unix, whose path goes on.
     HOME_WITH_BLANKS = pattern(
-        r"([A-Za-z]:)(\\{1,4}(?:Users|Documents and Settings)\\{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*(?: \p{Lu}[\p{Latin}\p{M}.'-]*){1,3})\\",
+        r"((?:^|[^A-Za-z0-9_.~-])(?:/mnt)?/[A-Za-z]|[A-Za-z]:)([/\\]{1,4}(?:Users|Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*(?:\\{0,2} \p{Lu}[\p{Latin}\p{M}.'-]*){1,3})[/\\]",
     );
 
     /// The same in names of folders that stand for paths.
@@ -186,7 +186,7 @@ fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut
     if NO_PERSON.contains(&account) {
         return whole.to_owned();
     }
-    seen.insert(account.to_owned());
+    seen.insert(account.replace('\\', ""));
     *count += 1;
     format!("{before}{folder}{USER}{rest}")
 }
@@ -401,6 +401,10 @@ mod tests {
         assert_eq!(
             home(r"C:\Users\Jane Marie Doe\a C:\\Users\\Jané Doe\\b"),
             r"C:\Users\user\a C:\\Users\\user\\b"
+        );
+        assert_eq!(
+            home(r"cd /mnt/c/Users/Jane Doe/a; ls /c/Users/Jane\ Doe/b C:/Users/Jane Doe/c"),
+            "cd /mnt/c/Users/user/a; ls /c/Users/user/b C:/Users/user/c"
         );
         assert_eq!(home(r"C:\Users\Default User\a"), r"C:\Users\Default User\a");
         assert_eq!(
