@@ -1,7 +1,7 @@
 //! Calls that fail: which are retried, which cells are left out, what ends a run, and what is reported.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -74,30 +74,29 @@ fn an_unavailable_model_does_not_keep_others_from_being_asked() {
 fn other_calls_are_sent_while_a_refused_call_waits() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.edit(
-        "pipeline.toml",
-        "max_in_flight = 16",
-        "max_in_flight = 16\nmax_attempts  = 100",
-    );
     let first = OnceLock::new();
-    let others = AtomicUsize::new(0);
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let script = Arc::clone(&answers);
     server.script(move |asked| {
-        if asked.wanted == Wanted::Answer && *first.get_or_init(|| asked.text.clone()) == asked.text
-        {
-            // With one job, nothing else would ever be sent if the run waited for this call.
-            return if others.load(Ordering::Relaxed) == 0 {
-                Reply::Raw(429, "{}".into())
-            } else {
-                Reply::Sensible
-            };
+        if asked.wanted != Wanted::Answer {
+            return Reply::Sensible;
         }
-        others.fetch_add(
-            usize::from(asked.wanted == Wanted::Answer),
-            Ordering::Relaxed,
-        );
-        Reply::Sensible
+        let is_first = *first.get_or_init(|| asked.text.clone()) == asked.text;
+        let mut answers = script.lock().unwrap();
+        answers.push(is_first);
+        match answers.len() {
+            1 => Reply::Headed(
+                vec![("retry-after", "2".into())],
+                Box::new(Reply::Raw(429, "{}".into())),
+            ),
+            _ => Reply::Sensible,
+        }
     });
+    // With one job, nothing else would be sent if the run waited for this call.
     project.expect(0, "run --label a --runs 1 -j 1 --methods full,anchored");
+    let answers = answers.lock().unwrap();
+    assert!(answers[0] && !answers[1], "{answers:?}");
+    assert_eq!(answers.iter().filter(|is_first| **is_first).count(), 2);
 }
 
 #[test]
