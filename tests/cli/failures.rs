@@ -1,7 +1,6 @@
 //! Calls that fail: which are retried, which cells are left out, what ends a run, and what is reported.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -74,29 +73,24 @@ fn an_unavailable_model_does_not_keep_others_from_being_asked() {
 fn other_calls_are_sent_while_a_refused_call_waits() {
     let server = Server::start();
     let project = Project::new(&server);
-    let first = OnceLock::new();
-    let answers = Arc::new(Mutex::new(Vec::new()));
-    let script = Arc::clone(&answers);
-    server.script(move |asked| {
-        if asked.wanted != Wanted::Answer {
-            return Reply::Sensible;
-        }
-        let is_first = *first.get_or_init(|| asked.text.clone()) == asked.text;
-        let mut answers = script.lock().unwrap();
-        answers.push(is_first);
-        match answers.len() {
-            1 => Reply::Headed(
-                vec![("retry-after", "2".into())],
-                Box::new(Reply::Raw(429, "{}".into())),
-            ),
-            _ => Reply::Sensible,
-        }
+    let answers = AtomicUsize::new(0);
+    server.script(move |asked| match asked.wanted {
+        Wanted::Answer if answers.fetch_add(1, Ordering::Relaxed) == 0 => Reply::Headed(
+            vec![("retry-after", "2".into())],
+            Box::new(Reply::Raw(429, "{}".into())),
+        ),
+        _ => Reply::Sensible,
     });
     // With one job, nothing else would be sent if the run waited for this call.
     project.expect(0, "run --label a --runs 1 -j 1 --methods full,anchored");
-    let answers = answers.lock().unwrap();
-    assert!(answers[0] && !answers[1], "{answers:?}");
-    assert_eq!(answers.iter().filter(|is_first| **is_first).count(), 2);
+    let asked = server.asked();
+    let answers = asked.iter().filter(|asked| asked.wanted == Wanted::Answer);
+    let texts: Vec<&String> = answers.map(|asked| &asked.text).collect();
+    assert_ne!(
+        texts[0], texts[1],
+        "another call is sent while the first waits"
+    );
+    assert_eq!(texts.iter().filter(|text| **text == texts[0]).count(), 2);
 }
 
 #[test]

@@ -530,9 +530,12 @@ impl RateEstimator {
             }
             Phase::Lowered { .. } if self.is_clear(now) => {
                 // Where nothing was accepted, others or a window took all, and it says nothing about the rate.
-                let accepted = Some(self.accepted(now)).filter(|accepted| *accepted > 0.0);
-                let most = self.level * DEEPEST_CUT;
-                self.set_level(accepted.map_or(most, |accepted| accepted.min(most)));
+                let (most, accepted) = (self.level * DEEPEST_CUT, self.accepted(now));
+                self.set_level(if accepted > 0.0 {
+                    accepted.min(most)
+                } else {
+                    most
+                });
                 self.enter(Phase::Hold, now);
             }
             Phase::Lowered { before, .. } => {
