@@ -85,7 +85,7 @@ pub(crate) struct RateEstimator {
     is_answered: bool,
     /// From a request to its refusal, smoothed; `None` before the first.
     round_trip: Option<Seconds>,
-    /// The longest time from a request to its refusal.
+    /// The longest time from a request to its refusal, up to a second.
     slowest: Seconds,
     /// From a request to its reply, smoothed.
     latency: Seconds,
@@ -382,7 +382,7 @@ impl RateEstimator {
         };
         let before = self.round_trip.unwrap_or(now - sent.at);
         self.round_trip = Some(before + 0.2 * (now - sent.at - before));
-        self.slowest = self.slowest.max(now - sent.at);
+        self.slowest = self.slowest.max((now - sent.at).min(WINDOW));
         if self.phase == Phase::Start {
             return self.refused_in_start(sent, now);
         }
