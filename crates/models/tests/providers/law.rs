@@ -89,7 +89,7 @@ fn what_fits_into_a_minute_is_sent_at_once_in_each() {
     for asks in [Asks::Nothing, Asks::Seconds(2.0), Asks::Exactly] {
         for (rule, hundred, many, most_refused) in [
             (Rule::Sliding(60.0, 60.0), 62.0, 545.0, 0.06),
-            (Rule::Fixed(60.0, 60.0, 25.0), 48.0, 525.0, 0.1),
+            (Rule::Fixed(60.0, 60.0, 25.0), 48.0, 525.0, 0.06),
         ] {
             let minute =
                 || World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);

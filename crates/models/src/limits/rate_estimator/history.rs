@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::bucket::Seconds;
 use super::phase::{
     ALWAYS_REMEMBERED, FIRST_TEST, LAST, LONG_WAIT, MINUTE, MOST_BEFORE_TEST, MOST_REMEMBERED,
-    NOTHING_LEFT, REMEMBERED,
+    NOTHING_LEFT, REMEMBERED, WINDOW,
 };
 
 /// A request that was sent.
@@ -202,11 +202,12 @@ impl Window {
         is_test
     }
 
-    /// The first refusal after requests that passed: the present window began a period ago at the earliest.
+    /// The first refusal after requests that passed: the present window began a period ago at the earliest, or a little
+    /// before, as its first request has left it just now.
     pub(super) fn refused(&mut self, history: &SentRequests, now: Seconds) {
         let period = self.known.map_or(MINUTE, |(_, period)| period);
         if self.known.is_some() || now - self.began > period {
-            let first = history.after(now - period, false).next();
+            let first = history.after(now - period - WINDOW, false).next();
             self.began = first.map_or(now, |sent| sent.at);
         }
     }
