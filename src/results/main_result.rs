@@ -30,7 +30,7 @@ pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
         None if summary.scale.is_narrow() => MainResult::Unscaled {
             difference: summary.scale.difference.unwrap_or_default(),
         },
-        None if summary.lexical => MainResult::DryRun,
+        None if manifest.design.is_dry_run() => MainResult::DryRun,
         None if summary.ranking.is_some() => MainResult::Levels,
         None => MainResult::Unscored,
     }

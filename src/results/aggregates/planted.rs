@@ -335,7 +335,9 @@ impl PlantedTest {
 pub(crate) fn planted_comparison(
     [judged, baseline]: [(&ResultSet, &str); 2],
 ) -> Option<PlantedComparison> {
-    if !judged.0.design().planted.as_ref()?.is_tested {
+    let planted = judged.0.design().planted.as_ref()?;
+    let there = baseline.0.design().planted.as_ref()?;
+    if !planted.is_tested || !planted.differences(there).is_empty() {
         return None;
     }
     let [own, other] = [judged, baseline].map(|(set, _)| PlantedControl::new(set));

@@ -232,18 +232,16 @@ impl<'s> ComparedVariants<'s> {
         })
     }
 
-    /// How many probes of a fixture have a lower score than in the baseline, and how many have one on both sides.
+    /// How many probes of a fixture have a lower score than in the baseline, and how many have one there.
     fn fallen_probes(&self, fixture: &str) -> (usize, usize) {
-        let mut counts = (0, 0);
-        for (probe, other) in self.probes {
-            let is_here = self.judged.fixture_of(*probe) == Some(fixture);
-            let Some((after, before)) = self.scores(*probe, *other).filter(|_| is_here) else {
-                continue;
-            };
-            counts.0 += usize::from(after < before);
-            counts.1 += 1;
-        }
-        counts
+        let of_fixture = (self.probes.iter())
+            .filter(|(probe, _)| self.judged.fixture_of(**probe) == Some(fixture))
+            .filter(|(_, other)| score(&self.baseline, **other, self.excluded).is_some());
+        let scored = of_fixture
+            .clone()
+            .filter_map(|(own, other)| self.scores(*own, *other));
+        let fallen = scored.filter(|(after, before)| after < before);
+        (fallen.count(), of_fixture.count())
     }
 
     /// The scores of a probe that has one on both sides: now, and in the baseline.

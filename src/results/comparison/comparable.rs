@@ -106,6 +106,16 @@ pub(super) fn incompatibilities(
         found.push(Incompatibility::new(what));
     }
     found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers)));
+    let planted = left.planted.as_ref().zip(right.planted.as_ref());
+    if !has_answers && planted.is_none() {
+        let what = "what was asked: a side has contexts alone";
+        found.push(Incompatibility::new(what));
+    }
+    let planted = planted.map(|(own, other)| own.differences(other));
+    let planted = planted.into_iter().flatten();
+    found.extend(
+        planted.map(|what| Incompatibility::allowed_from(ComparisonScope::Common, what.to_owned())),
+    );
     for (own, other) in [(left, right), (right, left)] {
         let fixtures = own.fixtures.iter();
         let lone = fixtures.filter(|info| other.fixture(&info.name).is_none());

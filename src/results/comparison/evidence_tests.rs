@@ -213,7 +213,7 @@ fn contexts_alone(text: &str) -> ResultSet {
         items: Digest::hash("items"),
         variants: 1,
         is_tested: true,
-        answerer: None,
+        answerer: Some(design.judges[0].clone()),
     });
     let contexts = names.map(|name| {
         let digest = Digest::hash(format!("{name} {text}"));
@@ -276,4 +276,44 @@ fn without_answers_other_contexts_are_a_change() {
         })
     );
     assert!(!same.is_changed());
+}
+
+/// A planted item that another model was asked about, or that stands elsewhere, shows nothing of a method.
+#[test]
+fn planted_items_and_their_answerer_must_be_the_same() {
+    let now = contexts_alone("now");
+    let edits: [(fn(&mut PlantedInfo), &str); 2] = [
+        (
+            |planted| planted.items = Digest::hash("others"),
+            "what is planted",
+        ),
+        (
+            |planted| planted.answerer.as_mut().unwrap().model = "p/other".into(),
+            "the answerer of planted items",
+        ),
+    ];
+    for (edit, what) in edits {
+        let mut before = contexts_alone("before");
+        edit(before.manifest.design.planted.as_mut().unwrap());
+        let found = compare(side(&now), side(&before), ComparisonScope::All, &NO_LINES);
+        let refusal = found.unwrap_err().to_string();
+        assert!(refusal.contains(what), "{refusal}");
+        let common = compare(
+            side(&now),
+            side(&before),
+            ComparisonScope::Common,
+            &NO_LINES,
+        );
+        assert!(common.is_err(), "nothing else is compared");
+    }
+    let mut unasked = contexts_alone("unasked");
+    unasked.manifest.design.planted = None;
+    let found = compare(
+        side(&now),
+        side(&unasked),
+        ComparisonScope::Common,
+        &NO_LINES,
+    );
+    let refusal = found.unwrap_err().to_string();
+    assert!(refusal.contains("contexts alone"), "{refusal}");
 }

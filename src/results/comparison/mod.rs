@@ -64,6 +64,7 @@ pub fn compare(
         unmatched,
         differences,
     } = match_sides(&judged, &baseline, scope)?;
+    let sides = [judged.set.design(), baseline.set.design()];
     let absent = absent_methods(&unmatched, judged.set, scope);
     let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
@@ -115,7 +116,8 @@ pub fn compare(
             .filter_map(|probe| judged.set.probe_place(*probe))
             .collect(),
         left_out: judged.set.probes.len() + baseline.set.probes.len() - 2 * probes.len(),
-        lexical: judged.set.design().is_lexical() || baseline.set.design().is_lexical(),
+        lexical: sides.iter().any(|design| design.is_lexical()),
+        answered_by_models: sides.iter().all(|design| design.is_answered_by_models()),
         excluded,
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs, &served),

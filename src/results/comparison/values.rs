@@ -61,6 +61,9 @@ pub struct Comparison {
     pub left_out: usize,
     /// Whether the built-in rules replaced a model on one of the sides, which every table says.
     pub lexical: bool,
+    /// Whether on both sides models compressed and answered, so that only grades are by the built-in rules.
+    #[serde(skip)]
+    pub answered_by_models: bool,
     /// Dimensions that are left out on both sides, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<ExcludedDimension>,

@@ -54,6 +54,22 @@ pub struct PlantedInfo {
     pub answerer: Option<ModelInfo>,
 }
 
+impl PlantedInfo {
+    /// What makes replies about planted items incomparable with those of another side, as in "the answerer".
+    pub(crate) fn differences(&self, other: &PlantedInfo) -> Vec<&'static str> {
+        let same_answerer = match (&self.answerer, &other.answerer) {
+            (Some(own), Some(other)) => own.is_same(other),
+            (own, other) => own.is_some() == other.is_some(),
+        };
+        let all = [
+            (self.items == other.items, "what is planted in the sessions"),
+            (same_answerer, "the answerer of planted items"),
+        ];
+        let differing = all.into_iter().filter(|(is_same, _)| !is_same);
+        differing.map(|(_, what)| what).collect()
+    }
+}
+
 /// A method of the pipeline, with everything that decides its contexts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodInfo {
@@ -254,6 +270,23 @@ impl Design {
             .chain(&self.judges)
             .chain(planted.filter_map(|planted| planted.answerer.as_ref()))
             .any(|asked| asked.lexical)
+    }
+
+    /// Whether the built-in rules did all of the compressing, all of the answering or all of the grading that models do.
+    pub fn is_dry_run(&self) -> bool {
+        let compressors = self.methods.iter().filter_map(|one| one.model.as_ref());
+        let planted = self
+            .planted
+            .iter()
+            .filter_map(|planted| planted.answerer.as_ref());
+        let answerers = self.answerers.iter().chain(planted);
+        let stages: [Vec<&ModelInfo>; 3] = [
+            compressors.collect(),
+            answerers.collect(),
+            self.judges.iter().collect(),
+        ];
+        let mut stages = stages.iter();
+        stages.any(|asked| !asked.is_empty() && asked.iter().all(|asked| asked.lexical))
     }
 
     /// Whether no built-in rules stood in for a model that compresses or answers.
