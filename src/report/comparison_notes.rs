@@ -276,15 +276,26 @@ fn points(share: f64) -> String {
     format!("{:+.1}", 100.0 * share).replace('-', "−")
 }
 
+/// What is the same where nothing changed, as a noun and as a phrase of its own.
+pub(super) fn sameness(comparison: &Comparison, tr: &Translation) -> [&'static str; 2] {
+    let mut methods = comparison.methods.values();
+    if comparison.has_grades() {
+        [tr.pick("answers and grades", "答案与评分"), tr.unchanged]
+    } else if methods.any(|one| one.differences.contexts.is_some()) {
+        [tr.pick("contexts", "上下文"), tr.unchanged_contexts]
+    } else {
+        [
+            tr.pick("planted figures", "植入项数字"),
+            tr.unchanged_planted,
+        ]
+    }
+}
+
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let unchanged = comparison.names_of(MethodComparison::is_same);
     let names = joined(unchanged.into_iter().map(str::to_owned), tr.comma)?;
-    let word = if comparison.has_grades() {
-        tr.unchanged
-    } else {
-        tr.unchanged_contexts
-    };
+    let [_, word] = sameness(comparison, tr);
     let colon = tr.pick(": ", "：");
     Some(format!("{word}{colon}{names}"))
 }

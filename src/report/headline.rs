@@ -1,13 +1,16 @@
 //! The first sentence of every report, in both languages: what is worst first, on at most two lines.
 
+use super::comparison_notes::sameness;
 use super::figures::{score, signed};
 use super::planted::planted_line;
 use super::styled::wrap_lines;
 use super::translation::{Translation, first_of, joined, translation};
+use crate::action::StageName;
 use crate::results::{
     Collapse, Comparison, EditNote, Headline, LostConstraint, MainResult, Manifest, MethodChange,
-    MethodComparison, MethodSummary, OVERALL, RankedMethod, Ranking, Summary, Trend,
-    changes_without_verdict, edit_note, is_drift, main_result, not_comparable,
+    MethodComparison, MethodInfo, MethodSummary, OVERALL, PlantedComparison, RankedMethod, Ranking,
+    Summary, Trend, changes_without_verdict, edit_note, is_drift, main_result, measures_nothing,
+    not_comparable,
 };
 use base::text::{grouped, shortened};
 use stats::thresholds::{MARGIN, MIN_CLUSTERS, SPAN_WARNING};
@@ -143,16 +146,39 @@ fn plain_sentence(
                 "用内置规则试运行：检验的是配置，不是方法。",
             )
             .to_owned(),
-        _ if !is_answered => planted_line(summary, tr).unwrap_or_else(|| tr.pick(
+        _ if !is_answered => {
+            let line = planted_line(summary, tr).unwrap_or_else(|| tr.pick(
                 "No questions were asked: the table shows what each compression costs and keeps.",
                 "没有提问：下表是每次压缩的费用与保留。",
             )
-            .to_owned()),
+            .to_owned());
+            line + &failed_questions(manifest, tr)
+        }
+        _ if manifest.design.methods.iter().all(MethodInfo::is_anchor) => tr.pick(
+                "Only the references were run: no method is judged.",
+                "只运行了参照方法：没有评判任何方法。",
+            )
+            .to_owned(),
         _ => tr.pick(
                 "No answer has a grade that counts: the table shows what contexts keep.",
                 "没有可用的评分：下表是上下文保留的内容。",
             )
             .to_owned(),
+    }
+}
+
+/// ` 64 questions failed.`, where questions about planted items did.
+fn failed_questions(manifest: &Manifest, tr: &Translation) -> String {
+    let answers = manifest.failures.iter();
+    match answers.filter(|one| one.stage == StageName::Answer).count() {
+        0 => String::new(),
+        count => {
+            let questions = tr.locale.count(count, "question", "个提问");
+            tr.pick(
+                format!(" {questions} failed."),
+                format!("{questions}失败。"),
+            )
+        }
     }
 }
 
@@ -300,7 +326,7 @@ impl Clauses<'_> {
         let [small, unproven] = changes_without_verdict(change, summary);
         clauses.extend(self.small(&small));
         let has_finding = !clauses.is_empty();
-        clauses.extend(self.unproven(&unproven, has_finding));
+        clauses.extend(self.unproven(unproven, has_finding));
         if clauses.is_empty() {
             clauses.push(unchanged_clause(change, trend, tr));
         }
@@ -373,7 +399,22 @@ impl Clauses<'_> {
     }
 
     /// The methods of which nothing was shown. Where that is all there is to say, with what could have been found.
-    fn unproven(&self, unproven: &[MethodChange<'_>], has_finding: bool) -> Option<String> {
+    fn unproven(&self, unproven: Vec<MethodChange<'_>>, has_finding: bool) -> Vec<String> {
+        // Their intervals may exclude 0: what is in doubt is the judge or the answerer.
+        let (doubted, rest): (Vec<_>, Vec<_>) = unproven.into_iter().partition(|one| {
+            is_drift(one.test) || one.test.reason == Some(NoEvidenceReason::Confounded)
+        });
+        let doubted = match has_finding {
+            true => self.some_of(&doubted, |one| one.method.to_owned()),
+            false => self.with_reasons(&doubted),
+        };
+        let doubted = self.worded(["no verdict", "没有结论"], doubted);
+        let has_finding = has_finding || doubted.is_some();
+        let rest = self.without_evidence(&rest, has_finding);
+        doubted.into_iter().chain(rest).collect()
+    }
+
+    fn without_evidence(&self, unproven: &[MethodChange<'_>], has_finding: bool) -> Option<String> {
         let tr = self.tr;
         if has_finding {
             let names = self.some_of(unproven, |one| one.method.to_owned())?;
@@ -383,10 +424,6 @@ impl Clauses<'_> {
             ));
         }
         let names = self.with_reasons(unproven)?;
-        // These intervals exclude 0: what is in doubt is the judge.
-        if unproven.iter().all(|one| is_drift(one.test)) {
-            return Some(tr.pick(format!("no verdict: {names}"), format!("没有结论：{names}")));
-        }
         let found = unproven
             .iter()
             .map(|one| one.test.mdd)
@@ -472,7 +509,10 @@ fn basis_of_change(
     });
     let is_once = change.single_run && trend != Trend::Unchanged;
     let once = is_once.then(|| tr.pick("one run", "一次运行").to_owned());
-    let rules = tr.pick("built-in rules, no model", "内置规则，未用模型");
+    let rules = match change.answered_by_models {
+        true => tr.pick("graded by built-in rules", "由内置规则评分"),
+        false => tr.pick("built-in rules, no model", "内置规则，未用模型"),
+    };
     let rules = change.lexical.then(|| rules.to_owned());
     let all = [unchanged, tokens, labels, once, rules];
     all.into_iter().flatten().collect()
@@ -624,16 +664,32 @@ fn no_verdict(reason: Option<NoEvidenceReason>, tr: &Translation) -> &'static st
     }
 }
 
+/// Why nothing is said of the scores of a comparison in which something changed.
+fn no_change<'t>(change: &Comparison, tr: &'t Translation) -> &'t str {
+    let mut planted = change
+        .methods
+        .values()
+        .filter_map(|one| one.planted.as_ref());
+    if planted.any(PlantedComparison::is_changed) {
+        tr.pick(
+            "no evidence that more planted items go wrong",
+            "没有证据表明植入项出错更多",
+        )
+    } else if measures_nothing(change) {
+        tr.pick("no dimension is left to compare", "没有可比较的维度")
+    } else {
+        tr.pick("no score changed", "得分无变化")
+    }
+}
+
 fn unchanged_clause(change: &Comparison, trend: Trend, tr: &Translation) -> String {
     let baseline = &change.baseline;
     if trend == Trend::NoEvidence {
-        return tr.pick("no score changed", "得分无变化").to_owned();
+        return no_change(change, tr).to_owned();
     }
-    let what = match change.has_grades() {
-        true => tr.pick("answers and grades", "答案与评分"),
-        false => tr.pick("contexts", "上下文"),
-    };
-    let blind = match change.lexical && edit_note(change).is_some() {
+    let [what, _] = sameness(change, tr);
+    let is_blind = change.lexical && !change.answered_by_models;
+    let blind = match is_blind && edit_note(change).is_some() {
         true => tr.pick(
             "; the built-in rules read only headings of a prompt",
             "；内置规则只读提示词的标题",

@@ -107,9 +107,9 @@ pub(super) fn planted_line(summary: &Summary, tr: &Translation) -> Option<String
         .filter(|(_, method)| !method.is_anchor());
     let known = candidates.filter_map(|(name, method)| {
         let found = method.planted.as_ref()?;
-        Some((name, found, found.resurrected.share?))
+        Some((name, found, found.obeyed.share?))
     });
-    let worst = known.reduce(|worst, next| if next.2 > worst.2 { next } else { worst });
+    let worst = known.reduce(|worst, next| if next.2 < worst.2 { next } else { worst });
     let Some((name, found, _)) = worst else {
         return rules_line(summary, tr);
     };

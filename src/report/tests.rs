@@ -7,6 +7,7 @@ use crate::report::*;
 use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use base::locale::Locale;
+use stats::{NoEvidenceReason, Verdict};
 
 /// A text without its colours.
 pub(super) fn plain(text: &str) -> String {
@@ -196,6 +197,55 @@ fn a_run_in_which_rules_only_grade_says_which_figures_count() {
     let sentence = own_sentence(&manifest);
     assert!(
         sentence.starts_with("Dry run with built-in rules: "),
+        "{sentence}"
+    );
+    // Where a model answers and grades, one more method by the rules makes no dry run.
+    let mut manifest = self::manifest("mixed");
+    let [asked, ruled] = [false, true].map(|lexical| ModelInfo {
+        lexical,
+        ..manifest.design.answerers[0].clone()
+    });
+    let methods = manifest.design.methods.iter_mut();
+    for (method, model) in methods.zip([asked, ruled]) {
+        method.model = Some(model);
+    }
+    let sentence = own_sentence(&manifest);
+    assert!(sentence.starts_with("anchored keeps "), "{sentence}");
+    let changed = |lexical: bool| {
+        sentence_of(&all_rows(3.1), &all_rows(2.0), |design| {
+            design.judges[0].lexical = true;
+            design.answerers[0].lexical = lexical;
+        })
+    };
+    assert!(changed(false).ends_with("; graded by built-in rules."));
+    assert!(changed(true).ends_with("; built-in rules, no model."));
+}
+
+#[test]
+fn a_run_of_references_alone_judges_no_method() {
+    let mut manifest = manifest("references");
+    manifest.design.methods.remove(0);
+    let rows = [rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
+    let summary = summarize(&set(manifest.clone(), rows), None);
+    assert_eq!(
+        sentence(&manifest, &summary),
+        "Only the references were run: no method is judged."
+    );
+}
+
+#[test]
+fn a_method_whose_judge_is_in_doubt_has_no_verdict_and_no_missing_evidence() {
+    let (manifest, mut summary) = comparison_of(&all_rows(3.1), &all_rows(2.0), |_| ());
+    let comparison = summary.comparison.as_mut().unwrap();
+    comparison.primary = None;
+    let anchored = comparison.methods.get_mut("anchored").unwrap();
+    anchored.dimensions.clear();
+    let test = anchored.overall.as_mut().unwrap();
+    test.verdict = Verdict::NoEvidence;
+    test.reason = Some(NoEvidenceReason::DriftNotExcluded);
+    let sentence = sentence(&manifest, &summary);
+    assert!(
+        sentence.starts_with("No verdict: anchored +1.0") && !sentence.contains("evidence"),
         "{sentence}"
     );
 }
@@ -713,6 +763,13 @@ fn a_comparison_without_grades_says_that_contexts_are_the_same() {
     );
     for compared in summary.comparison.as_mut().unwrap().methods.values_mut() {
         compared.fixtures = FixtureChanges::default();
+    }
+    assert_eq!(
+        sentence(&manifest, &summary),
+        "Unchanged: the same planted figures as before."
+    );
+    for compared in summary.comparison.as_mut().unwrap().methods.values_mut() {
+        compared.differences.contexts = Some(Default::default());
     }
     assert_eq!(
         sentence(&manifest, &summary),

@@ -198,6 +198,7 @@ texts! {
         "▲ improved, ▼ regressed: a difference of at least 0.3 (mean of methods: 0.2), an adjusted p of at most .05, \
          and at least 3 fixtures that changed.",
         "▲ 提升，▼ 退步：差值不小于 0.3（多个方法的平均：0.2），校正后 p 不大于 .05，有变化的样本不少于 3 个。";
+    unchanged_planted: "unchanged (same planted figures)", "无变化（植入项数字相同）";
     unchanged_contexts: "unchanged (same contexts)", "无变化（上下文相同）";
     unchanged: "unchanged (same answers, same grades)", "无变化（答案与评分均相同）";
     primary: "mean of {} methods", "{} 个方法的平均";
