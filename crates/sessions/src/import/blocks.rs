@@ -25,10 +25,11 @@ pub(super) struct Blocks {
 }
 
 /// What is called the id of the call says more than the id of a record.
-pub(super) const CALL_IDS: [&str; 6] = [
+pub(super) const CALL_IDS: [&str; 7] = [
     "/call_id",
     "/callId",
     "/toolCallId",
+    "/toolUseId",
     "/tool_call_id",
     "/tool_id",
     "/id",
@@ -44,8 +45,9 @@ const RESULT_IDS: [&str; 9] = [
     "/tool_id",
     "/id",
 ];
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "/name",
+    "/toolCall/value/name",
     "/toolName",
     "/tool_name",
     "/function_name",
@@ -53,7 +55,8 @@ const NAMES: [&str; 7] = [
     "/custom/name",
     "/function",
 ];
-const ARGUMENTS: [&str; 8] = [
+const ARGUMENTS: [&str; 9] = [
+    "/toolCall/value/arguments",
     "/function/arguments",
     "/custom/input",
     "/input",
@@ -87,11 +90,21 @@ fn holds_results(message: &Value) -> bool {
     let parts = list_of(message, "parts").iter();
     let mut blocks = parts.chain(list_of(message, "content"));
     blocks.any(|block| {
-        matches!(
-            str_of(block, "type"),
-            "tool_result" | "toolResult" | "tool_call_response" | "tool-result"
-        ) || block.get("functionResponse").is_some()
+        RESULTS.has(str_of(block, "type")) || wrapped(block, &WRAPPED_RESULTS).is_some()
     })
+}
+
+/// The types of blocks with the result of a call.
+const RESULTS: WordList =
+    WordList("tool_result toolResult tool_call_response tool-result toolResponse");
+/// The keys of blocks that name no type and hold a call, or the result of one.
+const WRAPPED_CALLS: [&str; 3] = ["functionCall", "function_call", "toolUse"];
+const WRAPPED_RESULTS: [&str; 3] = ["functionResponse", "function_response", "toolResult"];
+
+fn wrapped<'b>(block: &'b Value, keys: &[&str]) -> Option<&'b Value> {
+    let is_typed = block.get("type").is_some();
+    let mut found = keys.iter().filter_map(|key| block.get(*key));
+    found.next().filter(|_| !is_typed)
 }
 
 /// Adds what a message consists of.
@@ -179,6 +192,11 @@ pub(super) fn message_blocks(message: &Value, draft: &mut ConversationDraft) -> 
         let calls = calls_in(message.get(key), draft);
         blocks.calls.extend(calls);
     }
+    // The AI SDK has the result in the call.
+    for call in list_of(message, "toolInvocations") {
+        blocks.calls.push(call_of(call, draft));
+        blocks.results.push(result_of(call, draft));
+    }
     if let Some(call) = message.get("function_call").filter(|call| call.is_object()) {
         blocks.calls.push(call_of(call, draft));
     }
@@ -247,7 +265,7 @@ pub(super) fn has_failed(result: &Value) -> bool {
     };
     let state = str_of(result, "status").to_ascii_lowercase();
     let code = result.get("exit_code").and_then(Value::as_i64);
-    let held = ["response", "output", "result"].map(|key| result.get(key));
+    let held = ["response", "output", "result", "toolResult"].map(|key| result.get(key));
     is_named
         || is_true(result, "is_error")
         || is_true(result, "isError")
@@ -259,8 +277,10 @@ pub(super) fn has_failed(result: &Value) -> bool {
 
 /// The text of a result, wherever it stands in it.
 pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String {
-    const KEYS: [&str; 10] = [
+    const KEYS: [&str; 12] = [
         "content",
+        "toolResult",
+        "value",
         "content_items",
         "parts",
         "output",
@@ -278,7 +298,8 @@ pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String
         Some(object @ Value::Object(_)) => {
             let mut texts = KEYS.iter().filter_map(|key| object.get(*key));
             let is_text = texts.any(Value::is_string);
-            if is_text || object.get("content").is_some_and(Value::is_array) {
+            let is_list = |key: &str| object.get(key).is_some_and(Value::is_array);
+            if is_text || is_list("content") || is_list("value") {
                 output_of(object, draft)
             } else {
                 object.to_string()
@@ -319,21 +340,19 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Block
 
 /// Reads one block, and returns its text if it is one.
 fn read_block(block: &Value, blocks: &mut Blocks, draft: &mut ConversationDraft) -> Option<String> {
-    if let Some(call) = block.get("functionCall") {
+    if let Some(call) = wrapped(block, &WRAPPED_CALLS) {
         blocks.calls.push(call_of(call, draft));
         return None;
     }
-    if let Some(response) = block.get("functionResponse") {
+    if let Some(response) = wrapped(block, &WRAPPED_RESULTS) {
         blocks.results.push(result_of(response, draft));
         return None;
     }
     match str_of(block, "type") {
-        "tool_use" | "toolCall" | "tool_call" | "tool-call" | "function_call" => {
+        "tool_use" | "toolCall" | "tool_call" | "tool-call" | "function_call" | "toolRequest" => {
             blocks.calls.push(call_of(block, draft));
         }
-        "tool_result" | "toolResult" | "tool_call_response" | "tool-result" => {
-            blocks.results.push(result_of(block, draft));
-        }
+        kind if RESULTS.has(kind) => blocks.results.push(result_of(block, draft)),
         // Calls that the API itself makes, with their results in the same message.
         "server_tool_use" | "mcp_tool_use" => {
             let (name, input) = (str_of(block, "name"), arguments(block.get("input")));

@@ -164,6 +164,14 @@ pub(super) fn result_text(text: String, is_error: bool) -> String {
     }
 }
 
+/// A text that a program says in the person's name, marked as such.
+pub(super) fn by_program(text: &str) -> String {
+    if text.is_empty() || text.starts_with('<') {
+        return text.to_owned();
+    }
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
 /// The content of a message of any vendor as text: a string, or parts joined by newlines, with placeholders for images.
 /// Reasoning is left out. Sealed reasoning and unknown parts are counted in the draft.
 pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {

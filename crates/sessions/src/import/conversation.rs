@@ -112,6 +112,8 @@ fn doubt(conversations: &[Conversation]) -> Option<String> {
                 unknown += count;
                 *kinds.entry(kind.as_str()).or_insert(0) += count;
             }
+            // Of a message whose blocks are all unknown, nothing is left.
+            DropReason::Empty => {}
             _ => known += count,
         }
     }

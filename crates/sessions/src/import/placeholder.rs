@@ -7,7 +7,7 @@ use base::words::WordList;
 pub(super) fn is_placeholder(text: &str) -> bool {
     const LONGEST: usize = 300;
     const BRACKETS: [(char, char); 3] = [('[', ']'), ('(', ')'), ('<', '>')];
-    const GIVERS: WordList = WordList("tool environment observation function context result");
+    const GIVERS: WordList = WordList("tool environment observation function result");
     let text = text.trim();
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     if let Some(tag) = tag_around(text)
@@ -25,6 +25,9 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         Some(_) => tells_of_removal(&words) || words.len() == 1 && is_removal(&words.concat()),
         None => {
             let is_line = !text.contains('\n');
+            // A path is no word of a note.
+            let said = text.split_whitespace().filter(|word| !word.contains('/'));
+            let words = words_of(&said.collect::<Vec<_>>().join(" "));
             let of_tool = words
                 .iter()
                 .any(|word| GIVERS.has(word) || word.contains("工具"));
@@ -49,18 +52,20 @@ fn words_of(note: &str) -> Vec<String> {
 
 fn is_removal(word: &str) -> bool {
     const REMOVALS: WordList = WordList(
-        "evicted cleared pruned compacted omitted trimmed removed masked elided truncated dropped persisted offloaded \
+        "evicted cleared expired duplicate condensed pruned compacted omitted trimmed removed masked elided truncated dropped persisted offloaded \
         stripped purged discarded deleted collapsed snipped snip hidden longer summarized redacted archived moved",
     );
     REMOVALS.has(word)
-        || ["清除", "移除", "省略", "截断", "删除", "摘要", "折叠"]
-            .iter()
-            .any(|part| word.contains(part))
+        || [
+            "清除", "移除", "省略", "截断", "删除", "摘要", "折叠", "裁剪",
+        ]
+        .iter()
+        .any(|part| word.contains(part))
 }
 
 fn tells_of_removal(words: &[String]) -> bool {
     const HELD: WordList = WordList(
-        "read result results output outputs history content context observation response lines image",
+        "read result results output outputs history content context observation response lines tokens image",
     );
     let is_held = |word: &String| {
         let mut parts = ["结果", "输出", "内容"].iter();
@@ -92,6 +97,11 @@ mod tests {
             "[ARCHIVED TOOL OUTPUT]",
             "Result moved to /tmp/r2.txt",
             "[Pruned: read of lib/b.py]",
+            "[tool result expired]",
+            "[DUPLICATE FILE READ]",
+            "[condensed]",
+            "[12034 tokens elided]",
+            "[旧输出已裁剪]",
         ] {
             assert!(is_placeholder(note), "{note}");
         }
@@ -104,6 +114,9 @@ mod tests {
             "<p>removed</p>\n<p>content</p>",
             "The cache was cleared.",
             "Removed stale history files.",
+            "Deleted src/context/theme.tsx",
+            "Successfully moved src/result/old.ts to src/new.ts",
+            "context deadline exceeded: request dropped",
             "content\nremoved by the tool",
         ] {
             assert!(!is_placeholder(result), "{result}");

@@ -1,32 +1,53 @@
 //! What the person typed in a message, without what tools put into it.
 
-use regex::Captures;
-
 use base::lazy_patterns;
 use base::text::pattern;
+use base::words::WordList;
 
 lazy_patterns! {
-    /// A block that a tool adds: its tag has two words. A tag of HTML has one.
-    BLOCK = pattern(r"(?s)<([a-z]+[-_][a-z_-]+)(?: [^>]*)?>.*?</([a-z_-]+)>");
+    /// The beginning of a block that a tool adds: its tag has two words. A tag of HTML has one.
+    BLOCK = pattern(r"<([a-z]+[-_][a-z_-]+)(?: [^>]*)?>");
 
     /// What stands in the place of an image, of a pasted text or of an interruption.
     NOTE = pattern(r"(?i)\[(?:image|pasted text|request interrupted|document|file)\b[^\]]*\]");
 
     /// Messages that programs write in the person's name.
-    PROGRAM = pattern(r"^(?:/[\w:-]+(?:\s|$)|Caveat: The messages below|Stop hook feedback:|Please always provide EXACTLY ONE action)");
+    PROGRAM = pattern(
+        r"^(?:/[\w:-]+(?:\s|$)|Caveat: The messages below|Stop hook feedback:|Please always provide EXACTLY ONE action|\[SYSTEM NOTIFICATION|Base directory for this skill:|<skill>|\[observation\]|\[message of agent |Ran `)",
+    );
 }
 
 /// The words of the person in a message of the user's role; `None` if it has none: the commands of a tool, its reminders and
 /// its notes are none.
 pub fn typed_words(message: &str) -> Option<String> {
-    let text = BLOCK.replace_all(message, |block: &Captures<'_>| {
-        let [whole, open, close] = [0, 1, 2].map(|at| block.get(at).map_or("", |m| m.as_str()));
-        if open == close { "" } else { whole }.to_owned()
-    });
+    let text = without_blocks(message);
     let text = NOTE.replace_all(&text, "");
     let text = text.trim();
     let says_something = text.contains(char::is_alphanumeric) && !PROGRAM.is_match(text);
     says_something.then(|| text.to_owned())
+}
+
+/// A message without the blocks that tools add, whatever they hold. One that nothing ends is none.
+fn without_blocks(message: &str) -> String {
+    /// Blocks in which editors put what the person typed.
+    const TYPED: WordList = WordList("user_query user_request");
+    let (mut kept, mut at) = (String::new(), 0);
+    while let Some(block) = BLOCK.captures_at(message, at) {
+        let (whole, name) = (block.get_match(), &block[1]);
+        let close = format!("</{name}>");
+        let rest = &message[whole.end()..];
+        let inside = rest.split_once(close.as_str()).map(|(inside, _)| inside);
+        kept.push_str(&message[at..whole.start()]);
+        at = whole.end();
+        match inside {
+            None => kept.push_str(whole.as_str()),
+            Some(inside) => {
+                kept.push_str(if TYPED.has(name) { inside } else { "" });
+                at += inside.len() + close.len();
+            }
+        }
+    }
+    kept + &message[at..]
 }
 
 #[cfg(test)]
@@ -46,6 +67,16 @@ mod tests {
                 "Fix b.py",
             ),
             ("[Request interrupted by user]Fix b.py", "Fix b.py"),
+            (
+                "<task-notification>\n<summary>Agent done</summary>\n</task-notification>Fix b.py",
+                "Fix b.py",
+            ),
+            ("<user_query>Fix b.py</user_query>", "Fix b.py"),
+            (
+                "<todo-list> is empty: fix b.py",
+                "<todo-list> is empty: fix b.py",
+            ),
+            ("Ran out of disk: fix b.py", "Ran out of disk: fix b.py"),
             ("[URGENT] fix b.py", "[URGENT] fix b.py"),
             ("<b> is missing in </div>", "<b> is missing in </div>"),
             ("/home/dev/b.py: fix it", "/home/dev/b.py: fix it"),
@@ -58,6 +89,10 @@ mod tests {
             "[Request interrupted by user for tool use]",
             "<command-name>/clear</command-name>",
             "Stop hook feedback: lint failed",
+            "<user_shell_command>\n<command>ls</command>\n</user_shell_command>",
+            "Base directory for this skill: /s\n\nNever publish.",
+            "[observation]\n14 passed in 0.29s",
+            "Ran `ls`\n```\na.py\n```",
             "",
         ] {
             assert_eq!(typed_words(message), None, "{message}");

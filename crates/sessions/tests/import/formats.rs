@@ -133,6 +133,36 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
         {"type": "text", "text": "It is there."}]}]"#;
     let text = read("connector.json", connector, Some(Format::Anthropic));
     assert!(text.contains("port 8081\\nIt is there."), "{text}");
+    // Goose, Amazon Bedrock, Google's client for Python and the AI SDK of 2024: four ways to wrap a call and its result.
+    let wrapped = [
+        [
+            r#"{"role": "assistant", "content": [{"type": "toolRequest", "id": "g1", "toolCall": {"status": "success", "value": {"name": "shell", "arguments": {"command": "ls"}}}}]}"#,
+            r#"{"role": "user", "content": [{"type": "toolResponse", "id": "g1", "toolResult": {"status": "success", "value": [{"type": "text", "text": "b.rs"}]}}]}"#,
+        ],
+        [
+            r#"{"role": "assistant", "content": [{"toolUse": {"toolUseId": "b1", "name": "shell", "input": {"command": "ls"}}}]}"#,
+            r#"{"role": "user", "content": [{"toolResult": {"toolUseId": "b1", "content": [{"text": "b.rs"}], "status": "success"}}]}"#,
+        ],
+        [
+            r#"{"role": "model", "parts": [{"function_call": {"name": "shell", "args": {"command": "ls"}}}]}"#,
+            r#"{"role": "user", "parts": [{"function_response": {"name": "shell", "response": {"output": "b.rs"}}}]}"#,
+        ],
+        [
+            r#"{"role": "assistant", "content": "I list.", "toolInvocations": [{"state": "result", "toolCallId": "v1", "toolName": "shell", "args": {"command": "ls"}, "result": "b.rs"}]}"#,
+            r#"{"role": "assistant", "content": "b.rs is there."}"#,
+        ],
+    ];
+    for [call, result] in wrapped {
+        let log = format!(r#"[{{"role": "user", "content": "list"}}, {call}, {result}]"#);
+        let text = read("wrapped.json", &log, None);
+        let is_whole =
+            text.contains("shell") && text.contains("\\\"ls\\\"") || text.contains("\"ls\"");
+        assert!(is_whole && text.contains("b.rs"), "{text}");
+        assert!(
+            !text.contains("unknown") && !text.contains("value"),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -308,6 +338,19 @@ fn what_is_mostly_unknown_or_lacks_its_results_is_refused_with_the_format_that_r
         error.contains("4 of 5 records are of unknown kinds, most of them `mystery`"),
         "{error}"
     );
+
+    // Nothing is left of a message whose blocks are all unknown: it speaks for no format.
+    let blocks = [
+        r#"{"role": "assistant", "content": [{"type": "odd_call"}]}"#,
+        r#"{"role": "user", "content": [{"type": "odd_result"}]}"#,
+    ];
+    let lines_of_blocks = [r#"{"role": "user", "content": "hi"}"#]
+        .into_iter()
+        .chain(blocks.repeat(4));
+    let error = read(lines_of_blocks.collect::<Vec<_>>().join("\n"), None)
+        .expect_err("is refused")
+        .to_string();
+    assert!(error.contains("are of unknown kinds"), "{error}");
 
     let calls: Vec<String> = (0..3)
         .map(|at| {

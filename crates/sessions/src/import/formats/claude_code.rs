@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::super::blocks::{add_result, blocks_of, say_user};
 use super::super::content::{
-    first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of,
-    usage_of,
+    by_program, first_at, is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of,
+    time_of, usage_of,
 };
 use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
@@ -255,8 +255,8 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     if answers && blocks.text.is_empty() {
         return false;
     }
-    let prompt =
-        !answers && !is_true(record, "isMeta") && !blocks.text.starts_with("[Request interrupted");
+    let is_meta = is_true(record, "isMeta");
+    let prompt = !answers && !is_meta && !blocks.text.starts_with("[Request interrupted");
     if let Some(kind) = kind_of_injected(&blocks.text) {
         draft.count(DropReason::Injected(kind.to_owned()));
         return false;
@@ -266,7 +266,9 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         // It has no entry, but it is a step of the person: a session may go on below it after going back.
         return prompt;
     }
-    say_user(&typed_command(&blocks.text).unwrap_or(blocks.text), draft);
+    let text = typed_command(&blocks.text).unwrap_or(blocks.text);
+    let text = if is_meta { by_program(&text) } else { text };
+    say_user(&text, draft);
     prompt
 }
 

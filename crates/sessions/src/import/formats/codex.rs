@@ -262,15 +262,8 @@ fn is_scaffolding(text: &str) -> bool {
 
 /// The person's own words in a prompt that an editor has prefixed with context.
 fn request_of(text: &str) -> &str {
-    let mark = "## My request for Codex:";
-    match text.split_once(mark) {
-        Some((before, request))
-            if before
-                .trim_start()
-                .starts_with("# Context from my IDE setup:") =>
-        {
-            request.trim()
-        }
+    match text.split_once("## My request for Codex:") {
+        Some((before, request)) if before.trim_start().starts_with("# ") => request.trim(),
         _ => text,
     }
 }

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of, usage_of,
+    arguments, by_program, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of,
+    usage_of,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -53,6 +54,7 @@ fn read_user(parts: &[Value], draft: &mut ConversationDraft) {
     let mut texts = Vec::new();
     for part in parts {
         match str_of(part, "type") {
+            "text" if is_true(part, "synthetic") => texts.push(by_program(str_of(part, "text"))),
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
             "compaction" => draft.note_compaction(""),
