@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::prepare::{PrepareError, judge_question};
 use super::task::{AnswerTask, CompressTask, ResolvedContext, Task};
-use crate::action::{ActionKey, Digest, StageName};
+use crate::action::{ActionKey, BuiltInStrategy, Digest, StageName};
 use crate::answer::{self, Answer, SearchRequest};
 use crate::compress::{self, CompressFault, CompressOutput, Compressed, ProgramUsage, Strategy};
 use crate::entries::{BodyFormat, EntryRecord};
@@ -538,7 +538,7 @@ fn operation(pipeline: &Pipeline, task: &Task) -> Operation {
 
 const STUB_TOOLS: &str =
     "the fixture records no tool schemas: the request declares tools made of its calls";
-const NOT_COMPRESSED: &str = "the program compressed nothing: the context is the history as it is";
+const NOT_COMPRESSED: &str = "nothing was compressed: the context is the history as it is";
 const NOT_WHOLE: &str = "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual";
 
 fn read_context(
@@ -556,7 +556,9 @@ fn read_context(
             .warnings
             .extend(is_stub.then(|| STUB_TOOLS.to_owned()));
     }
-    if matches!(method.strategy, Strategy::Command(_)) {
+    // The log of an agent may have no summary that can be read.
+    let is_recorded = matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Recorded));
+    if is_recorded || matches!(method.strategy, Strategy::Command(_)) {
         let replaced = task.texts.prefix_messages(task.cell.point);
         let is_whole = is_whole(&compressed, replaced);
         if is_whole {
@@ -569,7 +571,7 @@ fn read_context(
     Ok(Output::Context(Box::new(compressed)))
 }
 
-/// Whether a program's context has all that it replaces. Programs that compress nothing below some size seldom say so.
+/// Whether a context has all that it replaces. Programs that compress nothing below some size seldom say so.
 /// If one says so, messages may be joined or have other roles. Its word alone is not enough: contexts in which nothing
 /// was compressed are in no figure, so a lost history would not be seen.
 fn is_whole(compressed: &Compressed, replaced: &[Message]) -> bool {

@@ -307,7 +307,7 @@ fn a_program_that_returns_the_whole_history_is_not_ranked_though_it_says_nothing
         project
             .result("a", "manifest.json")
             .to_string()
-            .contains("the program compressed nothing")
+            .contains("nothing was compressed")
     );
     let contexts = contexts(&project);
     assert_eq!(contexts.len(), 2);
