@@ -18,7 +18,7 @@ use crate::pipeline::{
     Banks, MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths,
     declared_locale, find_pipeline, suggest,
 };
-use crate::results::previous;
+use crate::results::{Label, previous};
 use base::files::{read_any, read_stream};
 use base::locale::Locale;
 use base::say;
@@ -182,20 +182,18 @@ pub(crate) fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, Failure> {
     Ok(evaluation::open_snapshot(cache)?)
 }
 
-/// The side that is found by its time.
-pub(crate) const PREVIOUS: &str = "previous";
-
 /// The side of this name; of `previous` the newest complete results of another label than `own`, which is said.
 pub(crate) fn named_side(
     results: &Path,
     side: &str,
     own: Option<&str>,
+    is_planted: bool,
     console: &Console,
 ) -> Result<String, Failure> {
-    if side != PREVIOUS {
+    if side != Label::PREVIOUS {
         return Ok(side.to_owned());
     }
-    let label = previous(results, own)?.to_string();
+    let label = previous(results, own, is_planted)?.to_string();
     console.note(&say!(
         console.locale,
         "using `{label}`, the newest complete results",
@@ -204,17 +202,18 @@ pub(crate) fn named_side(
     Ok(label)
 }
 
-/// The baseline that `--compare-to` names for a run of the label `own`, if it is given.
+/// The baseline that `--compare-to` names for a run with this selection, if it is given.
 pub(crate) fn baseline_of(
     common: &Common,
     side: Option<&str>,
-    own: Option<&str>,
+    select: &SelectArgs,
     only_common: bool,
     console: &Console,
 ) -> Result<Option<Baseline>, Failure> {
     let Some(side) = side else { return Ok(None) };
     let results = project_paths_of(common)?.results;
-    let side = named_side(&results, side, own, console)?;
+    let own = select.label.as_ref().map(Label::as_str);
+    let side = named_side(&results, side, own, select.planted, console)?;
     Ok(Some(Baseline { side, only_common }))
 }
 

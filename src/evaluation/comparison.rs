@@ -17,8 +17,8 @@ use crate::plan::{changed_places, hunks};
 use crate::report::html::{self, PageInput, PageMethod};
 use crate::results::{
     Comparison, ComparisonScope, Design, FEW, FindTextEdit, FolderError, Label, ProbePlace,
-    Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels, open_side,
-    require_comparable,
+    Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels,
+    open_results, open_side, require_comparable,
 };
 use base::files::FileError;
 use base::locale::Locale;
@@ -68,10 +68,36 @@ pub fn compared_to_baseline<C: Lookup>(
 ) -> Result<Option<Compared>, EvaluationError> {
     let judged = Side { set, method: None };
     let (lines, scope) = (text_edits_in(Some(cache)), set.manifest.compared_scope);
-    let baseline = set.manifest.compared_to.as_ref();
-    baseline
-        .map(|baseline| compare_with(pipeline, judged, baseline, scope, &lines))
-        .transpose()
+    let Some(side) = &set.manifest.compared_to else {
+        return Ok(None);
+    };
+    let baseline = match &set.manifest.compared_began {
+        Some(began) => side_that_began(pipeline, side, began)?,
+        None => side.clone(),
+    };
+    compare_with(pipeline, judged, &baseline, scope, &lines).map(Some)
+}
+
+/// The side whose run began at this time: it was kept under a number if other results took its label.
+fn side_that_began(pipeline: &Pipeline, side: &str, began: &str) -> Result<String, FolderError> {
+    let (folder, method) = open_side_in(pipeline, side)?;
+    if folder.manifest()?.started == began {
+        return Ok(side.to_owned());
+    }
+    let label = Label::new(&folder.label())?;
+    let kept = (1..).map(|number| label.earlier(number));
+    for label in kept {
+        let kept = open_results(&pipeline.results, label.as_str()).map_err(|_| {
+            FolderError::Unusable(format!(
+                "`{side}` has other results than those that were compared with, which are no longer there"
+            ))
+        })?;
+        if kept.manifest()?.started == began {
+            let method = method.map_or_else(String::new, |method| format!(":{method}"));
+            return Ok(format!("{label}{method}"));
+        }
+    }
+    Ok(side.to_owned())
 }
 
 /// Compares a side with its baseline. The verdicts are corrected by the regradings of the judged side.
@@ -147,20 +173,30 @@ fn open_side_in(
     open_side(&pipeline.results, &side)
 }
 
-/// Refuses a run of this design and selection that could not be compared with its baseline, before anything is sent.
+/// Refuses a run of this design and selection that could not be compared with its baseline, before anything is sent; `own`
+/// is the label of the run. Returns when the run of the baseline began.
 ///
 /// # Errors
-/// The baseline cannot be read or measured something else.
+/// The baseline cannot be read, measured something else, or is the run itself.
 pub fn check_baseline(
     pipeline: &Pipeline,
     design: &Design,
     baseline: &Baseline,
     selection: &MatrixSelection,
-) -> Result<(), EvaluationError> {
+    own: Option<&Label>,
+) -> Result<String, EvaluationError> {
     let (folder, method) = open_side_in(pipeline, &baseline.side)?;
-    let scope = scope(selection, Some(baseline));
-    require_comparable(design.clone(), folder.manifest()?, method.as_deref(), scope)
-        .map_err(EvaluationError::OtherBaseline)
+    let manifest = folder.manifest()?;
+    let is_own = own.is_some_and(|own| folder == ResultsFolder::new(&pipeline.results, own));
+    if is_own && manifest.design == *design {
+        let message = format!("`{}` would be compared with itself", folder.label());
+        let help = "name another label; what was replaced is LABEL~1";
+        return Err(Problem::error(message).help(help).into());
+    }
+    let (scope, began) = (scope(selection, Some(baseline)), manifest.started.clone());
+    require_comparable(design.clone(), manifest, method.as_deref(), scope)
+        .map_err(EvaluationError::OtherBaseline)?;
+    Ok(began)
 }
 
 /// The actions behind the rows of a baseline, by their places: a plan says what has changed since.

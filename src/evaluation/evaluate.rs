@@ -28,8 +28,8 @@ use crate::parts::PartNumber;
 use crate::pipeline::{ExternalAccess, Matrix, OpenRequest, Opened, Pipeline, Problem, data_files};
 use crate::plan::{Assumptions, Forecast, PrepareError, forecast, reachable};
 use crate::results::{
-    Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet, names,
-    unfinished_refresh,
+    Comparison, Design, FolderError, Label, LabelWriter, Manifest, Outcome, ResultSet,
+    ResultsFolder, names, unfinished_refresh,
 };
 use crate::scheduler::{Budget, BudgetLimits, RunOutcome, SchedulerOptions};
 use base::units::{Tokens, Usd, money};
@@ -128,6 +128,8 @@ struct Prepared {
     design: Design,
     request: Request,
     writer: LabelWriter,
+    /// When the run of the baseline began.
+    baseline_began: Option<String>,
     options: EngineOptions,
     part: Option<PartOfRun>,
 }
@@ -148,10 +150,6 @@ impl Prepared {
     /// # Errors
     /// The project or the request has faults; another process writes the label.
     fn new(mut request: Request, listening: &Listening<'_>) -> Result<Prepared, EvaluationError> {
-        let label = request
-            .label
-            .clone()
-            .unwrap_or_else(|| Label::from_time(base::clock::now()));
         let (number, offline) = (request.part, request.offline);
         let opening = OpenRequest {
             needs_keys: !offline,
@@ -167,6 +165,10 @@ impl Prepared {
             pipeline: &pipeline,
             warnings: &warnings,
         });
+        let label = request.label.clone().unwrap_or_else(|| {
+            let is_taken = |label: &Label| ResultsFolder::new(&pipeline.results, label).exists();
+            Label::from_time(base::clock::now(), is_taken)
+        });
         let mut limits = request.limits;
         require_prices(&limits, pipeline.stage_models(), &pipeline)?;
         if number.is_some() {
@@ -177,13 +179,16 @@ impl Prepared {
             limits = limits.part(part.number.share());
         }
         let design = Design::from_pipeline(&pipeline);
-        if let Some(baseline) = &request.baseline {
-            match check_baseline(&pipeline, &design, baseline, &request.project.selection) {
-                // What is cached is paid for: it is published, and only its comparison is refused.
-                Err(EvaluationError::OtherBaseline(_)) if offline => {}
-                checked => checked?,
-            }
-        }
+        let selection = &request.project.selection;
+        let checked = request
+            .baseline
+            .as_ref()
+            .map(|baseline| check_baseline(&pipeline, &design, baseline, selection, Some(&label)));
+        let baseline_began = match checked.transpose() {
+            // What is cached is paid for: it is published, and only its comparison is refused.
+            Err(EvaluationError::OtherBaseline(_)) if offline => None,
+            checked => checked?,
+        };
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;
         let refresh = begin_refresh(&pipeline, &request, listening);
@@ -221,6 +226,7 @@ impl Prepared {
             design,
             request,
             writer,
+            baseline_began,
             options,
             part,
         })
@@ -368,6 +374,7 @@ impl Prepared {
             .baseline
             .as_ref()
             .map(|baseline| baseline.side.clone());
+        manifest.compared_began.clone_from(&self.baseline_began);
         manifest.compared_scope = scope(&request.project.selection, request.baseline.as_ref());
         manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         // What a remote has was asked by others.

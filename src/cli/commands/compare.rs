@@ -9,21 +9,21 @@ use crate::cli::args::Common;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::with_fields;
-use crate::cli::project::{PREVIOUS, given, named_side, open_snapshot, project_of_results};
+use crate::cli::project::{given, named_side, open_snapshot, project_of_results};
 use crate::cli::terminal::Console;
 use crate::evaluation::{compare_sides, comparison_page, text_edits_in};
 use crate::report::headline;
-use crate::results::{ComparisonScope, summarize};
+use crate::results::{ComparisonScope, Label, summarize};
 use base::files::write_private;
 use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// What is judged: LABEL, LABEL:METHOD, LABEL:METHOD/ANSWERER or the path of a results folder, as ./FOLDER
-    #[arg(default_value = PREVIOUS, hide_default_value = true)]
+    #[arg(default_value = Label::PREVIOUS, hide_default_value = true)]
     pub(crate) a: String,
     /// The baseline, named in the same way; a side you leave out defaults to the newest complete results other than the one you named
-    #[arg(default_value = PREVIOUS, hide_default_value = true)]
+    #[arg(default_value = Label::PREVIOUS, hide_default_value = true)]
     pub(crate) b: String,
     /// Print every table, not one screen
     #[arg(long)]
@@ -46,8 +46,14 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let a = named_side(&pipeline.results, &args.a, None, console)?;
-    let b = named_side(&pipeline.results, &args.b, Some(label_in(&a)), console)?;
+    let a = named_side(&pipeline.results, &args.a, None, false, console)?;
+    let b = named_side(
+        &pipeline.results,
+        &args.b,
+        Some(label_in(&a)),
+        false,
+        console,
+    )?;
     let (folder, judged, compared) =
         compare_sides(&pipeline, &a, &b, scope, &lines, common.locale)?;
     let comparison = &compared.comparison;

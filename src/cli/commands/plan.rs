@@ -11,7 +11,7 @@ use crate::action::StageName;
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, short};
-use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, open_project, selecting_request};
+use crate::cli::project::{RemoteArgs, baseline_of, open_project, selecting_request};
 use crate::cli::screen::access_line;
 use crate::cli::terminal::{Console, TextStyle, labelled};
 use crate::entries::{Journal, Refresh};
@@ -36,7 +36,7 @@ pub(crate) struct PlanArgs {
     pub(crate) remote: RemoteArgs,
     /// Also say what has changed since this label, or since the results folder at this path (./FOLDER); `previous`, also
     /// without a name, is the newest complete results
-    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS)]
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, default_missing_value = Label::PREVIOUS)]
     pub(crate) compare_to: Option<String>,
     /// Exit with 7 if work is pending
     #[arg(long)]
@@ -216,8 +216,7 @@ fn plan_project(
         compare_to,
         ..
     } = args;
-    let own = select.label.as_ref().map(Label::as_str);
-    let baseline = baseline_of(common, compare_to.as_deref(), own, true, console)?;
+    let baseline = baseline_of(common, compare_to.as_deref(), select, true, console)?;
     let request = selecting_request(common, select)?;
     let pipeline = open_project(&request, console)?;
     let only_common = match &baseline {
@@ -269,7 +268,7 @@ fn plan_project(
         }),
         smallest_change: smallest_change(&pipeline),
         fixtures: (!pipeline.judges.is_empty()).then_some(pipeline.fixtures.len()),
-        label: own.map(str::to_owned),
+        label: select.label.as_ref().map(Label::to_string),
         most_checks: match request.selection.is_whole() {
             true => most_checks(&pipeline),
             false => 0,
@@ -287,12 +286,12 @@ fn needs_only_common(
     baseline: &Baseline,
 ) -> Result<bool, Failure> {
     let design = Design::from_pipeline(pipeline);
-    check_baseline(pipeline, &design, baseline, selection)?;
+    check_baseline(pipeline, &design, baseline, selection, None)?;
     let whole = Baseline {
         only_common: false,
         ..baseline.clone()
     };
-    Ok(check_baseline(pipeline, &design, &whole, selection).is_err())
+    Ok(check_baseline(pipeline, &design, &whole, selection, None).is_err())
 }
 
 fn blocks(plan: &ProjectPlan) -> Vec<Block> {

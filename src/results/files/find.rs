@@ -207,15 +207,22 @@ pub fn newest(results: &Path) -> Result<(ResultsFolder, Option<Label>), FolderEr
     Ok((ResultsFolder::new(results, &newest.0), unfinished))
 }
 
-/// The label of the newest complete results of another label than `own`.
+/// The label of the newest complete results of another label than `own`: with answers if there are such, or with planted
+/// items if those are wanted.
 ///
 /// # Errors
 /// There are none, or the folder cannot be read.
-pub fn previous(results: &Path, own: Option<&str>) -> Result<Label, FolderError> {
+pub fn previous(results: &Path, own: Option<&str>, is_planted: bool) -> Result<Label, FolderError> {
     let runs = runs(results)?.into_iter().filter(|(label, manifest)| {
         Some(label.as_str()) != own && manifest.outcome == Outcome::Complete
     });
-    let last = runs.min_by_key(|(_, manifest)| std::cmp::Reverse(moment(&manifest.started)));
+    let last = runs.max_by_key(|(_, manifest)| {
+        let is_wanted = match is_planted {
+            true => manifest.design.planted.is_some(),
+            false => manifest.design.has_answers(),
+        };
+        (is_wanted, moment(&manifest.started))
+    });
     last.map(|(label, _)| label).ok_or_else(|| {
         let results = results.display();
         FolderError::Unusable(format!(

@@ -80,6 +80,8 @@ pub struct Manifest {
     pub caveats: Caveats,
     /// What it was compared with (`--compare-to`); it is compared again when the report is made anew.
     pub compared_to: Option<String>,
+    /// When the run of that baseline began: other results may have its label by now.
+    pub compared_began: Option<String>,
     /// What that comparison may leave out.
     pub compared_scope: ComparisonScope,
     /// The second grades of baseline answers, if a changed judge would explain a verdict.
@@ -261,6 +263,7 @@ impl Manifest {
             selftest: None,
             caveats: Caveats::default(),
             compared_to: None,
+            compared_began: None,
             compared_scope: ComparisonScope::All,
             regradings: Regradings::default(),
             part: None,

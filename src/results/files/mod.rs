@@ -26,6 +26,9 @@ impl Label {
     /// The most bytes a label may have.
     pub const LONGEST: usize = 120;
 
+    /// What means the newest other results on the command line.
+    pub const PREVIOUS: &str = "previous";
+
     /// A checked label.
     ///
     /// # Errors
@@ -45,6 +48,8 @@ impl Label {
             .all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c))
         {
             "it holds a character that is not allowed"
+        } else if name == Label::PREVIOUS {
+            "it means the newest other results"
         } else if is_device(name) {
             "Windows has a device of this name"
         } else {
@@ -57,9 +62,12 @@ impl Label {
         )))
     }
 
-    /// The label of a run that was given none: the time at which it began, in UTC.
-    pub fn from_time(time: jiff::Timestamp) -> Label {
-        Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
+    /// The label of a run that was given none: the time at which it began, in UTC, with a number if it is taken.
+    pub fn from_time(time: jiff::Timestamp, is_taken: impl Fn(&Label) -> bool) -> Label {
+        let label = Label(time.strftime("%Y%m%dT%H%M%SZ").to_string());
+        let numbered = (2..).map(|number| Label(format!("{label}-{number}")));
+        let mut labels = std::iter::once(label.clone()).chain(numbered);
+        labels.find(|label| !is_taken(label)).unwrap_or(label)
     }
 
     /// The label under which `run --replace` keeps replaced results: `before~1`; what was `before~1` becomes
@@ -206,9 +214,12 @@ mod tests {
             assert_eq!(Label::new(good).unwrap().as_str(), good);
         }
         let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let label = Label::from_time(time);
+        let label = Label::from_time(time, |_| false);
         assert_eq!(label.as_str(), "20260102T030405Z");
         assert_eq!(Label::new(label.as_str()).unwrap(), label);
+        let next = Label::from_time(time, |taken| *taken == label);
+        assert_eq!(next.as_str(), "20260102T030405Z-2");
+        assert!(Label::new(Label::PREVIOUS).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use clap::Args;
 use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{PREVIOUS, RemoteArgs, baseline_of, given, locale_of, selecting_request};
+use crate::cli::project::{RemoteArgs, baseline_of, given, locale_of, selecting_request};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, Request, evaluate};
@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     replace: bool,
     /// Compare with this label, or with the results folder at this path (./FOLDER); `previous`, also without a name, is the
     /// newest complete results
-    #[arg(long, conflicts_with = "part", value_name = "LABEL", num_args = 0..=1, default_missing_value = PREVIOUS, help_heading = OUTPUT)]
+    #[arg(long, conflicts_with = "part", value_name = "LABEL", num_args = 0..=1, default_missing_value = Label::PREVIOUS, help_heading = OUTPUT)]
     compare_to: Option<String>,
     /// With --compare-to: leave out what the two sides do not share
     #[arg(long, requires = "compare_to", help_heading = OUTPUT, hide_short_help = true)]
@@ -89,7 +89,6 @@ impl RunArgs {
         screen: &Screen,
         console: &Console,
     ) -> Result<Request, Failure> {
-        let (compared, own) = (self.compare_to.as_deref(), self.select.label.as_ref());
         Ok(Request {
             part: self.part,
             label: self.select.label.clone(),
@@ -103,8 +102,8 @@ impl RunArgs {
             waits_for_batches: self.wait,
             baseline: baseline_of(
                 common,
-                compared,
-                own.map(Label::as_str),
+                self.compare_to.as_deref(),
+                &self.select,
                 self.only_common,
                 console,
             )?,
