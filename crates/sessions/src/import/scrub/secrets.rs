@@ -10,7 +10,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::edit::unescaped;
 use super::passwords::passwords;
 use super::rules::{TOKENS, compiled};
-use super::values::{FoundSecret, entropy, is_placeholder, is_value, is_words};
+use super::values::{FoundSecret, entropy, is_placeholder, is_strong, is_value, is_words};
 use base::lazy_patterns;
 use base::text::first_bytes;
 
@@ -70,7 +70,8 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
         for captures in regex.captures_iter(text.as_bytes()) {
             let range = rule
                 .secret(&captures)
-                .and_then(|secret| token_at(text, secret.range(), rule.entropy));
+                .and_then(|secret| token_at(text, secret.range(), rule.entropy))
+                .filter(|range| !rule.strong || text.get(range.clone()).is_some_and(is_strong));
             secrets.extend(range.map(|range| FoundSecret::new(&rule.id, range)));
         }
     }
@@ -229,6 +230,8 @@ mod tests {
             "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
             "postgres://user:password@localhost/db and redis://:$PASS@cache",
             "password: password, 密码是：password",
+            "return s.getSessionsBranchEntries(ctx), s.writeFinalTaskCheckpoint",
+            "next, err := s.handleOauth2CallbackURLs(ctx)",
         ] {
             assert_eq!(kinds(text), Vec::<&str>::new(), "{text}");
         }
