@@ -62,7 +62,7 @@ pub(crate) fn joined_ranges(mut ranges: Vec<Range<usize>>, gap: usize) -> Vec<Ra
 /// The text without zero-width characters between two ASCII characters: they occur there only to divide a secret.
 pub(super) fn joined(text: &str) -> Cow<'_, str> {
     // Not U+FEFF, which begins files.
-    const WIDTHLESS: [char; 4] = ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}'];
+    const WIDTHLESS: [char; 5] = ['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}'];
     if !text.contains(WIDTHLESS) {
         return text.into();
     }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn zero_width_characters_are_removed_only_between_ascii() {
         assert_eq!(
-            joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"),
+            joined("g\u{200b}\u{200d}h\u{ad}p 喜\u{200b}欢 a\u{200b}欢"),
             "ghp 喜\u{200b}欢 a\u{200b}欢"
         );
     }

@@ -232,8 +232,98 @@ mod tests {
             "password: password, 密码是：password",
             "return s.getSessionsBranchEntries(ctx), s.writeFinalTaskCheckpoint",
             "next, err := s.handleOauth2CallbackURLs(ctx)",
+            "fc-layer-2, sk_learn_v2, re_escape_2024, pa-checkout-form-v2 and fw_version_2024",
+            "assets/9f86d081884c7d659a2feaa0c55ad015.component1234567.js of the GLM page",
+            r#"<path d="M10 20L30 40" key="kty" />"#,
+            "Private-Lines: 14 and -----BEGIN OpenVPN Static key V1----- begin such files",
         ] {
             assert_eq!(kinds(text), Vec::<&str>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_of_vendors_are_found_without_a_word_before_them() {
+        let letters = "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".repeat(3);
+        let hex = "9f3a7c1e5b2d8046fa17ce39bd528e60".repeat(2);
+        for (prefix, rest, length) in [
+            ("fc", "-", 32),
+            ("e2b", "_", 40),
+            ("csk", "-", 48),
+            ("sk", "_", 48),
+            ("sq", "u_", 40),
+            ("lin", "_oauth_", 64),
+            ("napi", "_", 64),
+            ("ATTA", "", 64),
+            ("pat", "-na1-eb26c57d-21fa-5d32-8263-", 12),
+        ] {
+            let key = [prefix, rest, &hex[..length]].concat();
+            assert_eq!(
+                kinds(&format!("new Client(\"{key}\")")),
+                ["vendor-key"],
+                "{key}"
+            );
+        }
+        for (prefix, rest, length) in [
+            ("tvly", "-dev-", 32),
+            ("pc", "sk_q7Rk2Z_", 60),
+            ("nv", "api-", 64),
+            ("ji", "na_", 60),
+            ("tgp", "_v1_", 43),
+            ("re", "_q7Rk2Zt9_", 24),
+            ("rzp", "_live_", 14),
+            ("dp.", "st.prod.", 43),
+            ("CF", "PAT-", 43),
+            ("vcp", "_", 56),
+            ("vk1", ".a.", 85),
+            ("pa", "-", 43),
+            ("AQ", ".Ab", 48),
+            ("EA", "AG", 120),
+        ] {
+            let key = [prefix, rest, &letters[..length]].concat();
+            assert_eq!(
+                kinds(&format!("Here it is: {key}, go.")),
+                ["vendor-key"],
+                "{key}"
+            );
+        }
+        let zhipu = format!("ZhipuAI(\"{}.{}\")", &hex[..32], &letters[..16]);
+        assert_eq!(kinds(&zhipu), ["vendor-key"]);
+    }
+
+    #[test]
+    fn a_wrapped_key_goes_with_all_its_lines_and_the_next_line_stays() {
+        let letters = "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".repeat(4);
+        let key = ["sk-", "ant-api03-", &letters[..140]].concat();
+        let parts = [&key[..60], &key[60..120], &key[120..]];
+        for between in ["\n", "\\\n", " │\n│ "] {
+            let text = format!("key\n{}\nok", parts.join(between));
+            let found = secrets(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert_eq!(values, [parts.join(between)]);
+        }
+        for next in [
+            "5e667811b374954bb1a7119424ea70bf749eced6",
+            "release-2024-11-candidate",
+            "MAX_TOKENS_V2=4096",
+        ] {
+            let text = format!("{key}\n{next}");
+            let found = secrets(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert_eq!(values, [key.as_str()], "{next}");
+        }
+    }
+
+    #[test]
+    fn private_keys_without_the_usual_frame_are_found() {
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj";
+        let hex = "9f3a7c1e5b2d8046fa17ce39bd528e60";
+        for text in [
+            format!("Private-Lines: 2\n{line}\n{line}\nPrivate-MAC: {hex}"),
+            format!("-----BEGIN OpenVPN Static key V1-----\n{hex}\n{hex}\n{hex}\n-----END"),
+            format!("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{line}\n---- END"),
+            format!(r#"{{"kty":"EC","x":"{hex}","d":"{}"}}"#, &line[..43]),
+        ] {
+            assert_eq!(kinds(&text), ["private-key"], "{text}");
         }
     }
 
