@@ -33,7 +33,7 @@ lazy_patterns! {
     /// Words for a password in other scripts and with accents. What is between the word and the value is a connector
     /// (`是`, `改成了`, `ist`) or a note in brackets.
     FOREIGN = compiled(
-        r#"(?i)(密码|密碼|口令|授权码|授權碼|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to)\b)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
+        r#"(?i)(密码|密碼|口令|授权码|授權碼|密钥|密鑰|令牌|秘钥|私钥|私鑰|暗号|パスワード|暗証番号|비밀번호|암호|пароль|contraseña|mot de passe|hasło|şifre|mật khẩu|סיסמה|كلمة المرور|lösenord(?:et)?|\bheslo|kata sandi|पासवर्ड)(?:[ \t]?[（(][^）)\n]{0,24}[)）])?((?:[^\x00-\x7f，。；、！？：＝]|[ ]){0,24}[:：=＝]|[^\x00-\x7f，。；、！？：＝]{0,6}[ \t]*(?:\b(?:est|ist|es|to|je|adalah)\b|är|là)?)[ \t]*["'`“”「『‘《【]?([!-~]{3,100})"#,
     );
 }
 static PAIR_SET: LazyLock<Vec<bytes::Regex>> =
@@ -94,7 +94,7 @@ fn add_by_rules(text: &str, found: &mut Vec<FoundSecret>) {
                 && rule.regex.contains("-p");
             let is_value =
                 inside.len() >= 3 && !is_blank(inside) && !is_reference(inside) && !is_port;
-            if is_value && (!rule.strong || is_strong(inside)) {
+            if is_value && (!rule.strong || is_strong(inside) && !is_path(inside)) {
                 found.push(FoundSecret::new(&rule.id, range));
             }
         }
@@ -173,7 +173,8 @@ fn add_pairs(text: &str, found: &mut Vec<FoundSecret>) {
 }
 
 fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
-    if text.is_ascii() && !text.contains(" de passe") {
+    let in_ascii = [" de passe", "eslo", "ata sandi"];
+    if text.is_ascii() && !in_ascii.iter().any(|word| text.contains(word)) {
         return;
     }
     for captures in FOREIGN.captures_iter(text) {
@@ -201,9 +202,15 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
             || ["/", "./", "~/"]
                 .iter()
                 .any(|start| inside.starts_with(start));
+        // `令牌数：128000`, `密码迭代次数：600000`: so many of them, not their value.
+        let is_count = between
+            .as_str()
+            .contains(['数', '量', '间', '次', '期', '耗'])
+            && inside.bytes().all(|byte| byte.is_ascii_digit());
         let is_value = inside.len() >= 3
             && !is_path
             && !is_attribute
+            && !is_count
             && !is_blank(inside)
             && !is_reference(inside)
             && !is_code(text, inside, &range);
@@ -572,6 +579,61 @@ mod tests {
             "salt = os.urandom(16); image: salt-minion-3006.9",
         ] {
             assert_eq!(passwords(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn words_in_the_position_of_a_password_stay() {
+        for text in [
+            "Enable secret scanning, enable password reset by mail",
+            "If the user enters password incorrectly, let the user reset password from here",
+            "It covers authorization, token refresh; authorization: key rotation",
+            "Credentials are encrypted/decrypted by KMS, creds are cached/refreshed",
+            "Train the network with lr=0.001, a network using ResNet50",
+            "[0] PASS src/app.test.ts\n[chromium] PASS login.spec.ts\n",
+            "admin console\ndefault:\n  image: node:20-bullseye\n",
+            "root user (default: meta-llama/Llama-3.1-8B-Instruct)",
+            "sign in with github/oauth2, admin: src/routes2.ts, login as ops/deploy2",
+            "GET /files?key=exports/2024/05/report.csv",
+            "https://x.example.com/err?code=ERR_TIMEOUT_4041",
+            "a basic python3.11-slim image, basic end2end-coverage",
+            "52:54:00:12:34:56\nfe80:0000:0000:0000:0202:b3ff:fe1e:8329\nmain.c:120:45:error:x_y",
+            "auth module utils2.ts\nbackup code from 2024-05-01 was moved",
+            "jwt.verify(token, \"RS256\"); createHmac(\"sha256\", \"utf8\")",
+            "令牌数：128000，令牌过期时间：604800，密码迭代次数：600000",
+        ] {
+            assert_eq!(passwords(text), [], "{text}");
+        }
+        let value = ["Kq7x", "W2mZp9T"].concat();
+        for text in [
+            format!("enable secret {value}"),
+            format!("username admin privilege 15 password {value}"),
+            format!("machine api.x.io login jane password {value}"),
+            format!("Authorization: Bearer {value}"),
+            format!("log in as bob/{value}!"),
+            format!("credentials are admin/{value}"),
+            format!("log in with root/{value}"),
+            format!("default: admin/{value}"),
+            format!("wifi with key {value}"),
+            format!("ftp> PASS {value}\n"),
+            format!("GET /v1?key={value}{value}"),
+            format!("basic {value}Zz8="),
+            format!("db:5432:shop:app:{value}"),
+            format!("> auth {value}"),
+            format!("令牌：{value}"),
+            format!("La password è {value}."),
+            format!("A senha é {value}."),
+            format!("Lösenordet är {value}."),
+            format!("Heslo je {value}."),
+            format!("Mật khẩu là {value}"),
+            format!("Kata sandi: {value}"),
+        ] {
+            let found = passwords(&text);
+            let values: Vec<&str> = found.iter().map(|one| &text[one.range.clone()]).collect();
+            assert!(
+                !values.is_empty() && values.iter().all(|found| found.starts_with(&value)),
+                "{text}: {values:?}"
+            );
         }
     }
 

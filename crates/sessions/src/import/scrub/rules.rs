@@ -40,7 +40,7 @@ pub(super) struct SecretRule {
     /// The group of the pattern that is the secret; without it, the first that matches, of a pattern without groups the
     /// whole match.
     group: Option<usize>,
-    /// Whether a value must have digits or signs, because ordinary words occur in this position too.
+    /// Whether a value must have digits or signs and be no path, because ordinary words occur in this position too.
     #[serde(default)]
     pub(super) strong: bool,
 }

@@ -202,7 +202,7 @@ fn in_prose(
     class: KeywordClass,
     is_quoted: bool,
 ) -> Option<ValuePlace> {
-    const AFTER: [&str; 21] = [
+    const AFTER: [&str; 23] = [
         "as ",
         "was changed from ",
         "was changed to ",
@@ -224,6 +224,8 @@ fn in_prose(
         "lautet ",
         "ist: ",
         "ist ",
+        "è ",
+        "é ",
     ];
     const BEFORE: [&str; 9] = [
         "setenv", "env", "arg", "setx", "set", "export", "with", "using", "use",

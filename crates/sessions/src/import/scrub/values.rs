@@ -17,7 +17,8 @@ const UNSAID: WordList = WordList(
      hidden masked password passwd passphrase pass pwd secret token credentials username user changeme \
      example placeholder dummy todo tbd fixme xxx string unknown missing default omitted stdin prompt \
      private public sensitive encrypted plain login key apikey api_key access_token foobar foo bar baz \
-     asdf not-set value your sha256 sha512 md5 sha1 bcrypt argon2 scram-sha-256 trust",
+     asdf not-set value your sha256 sha512 md5 sha1 bcrypt argon2 scram-sha-256 trust \
+     hs256 rs256 es256 utf8 utf-8 hex",
 );
 
 /// Words in the names of fields that contain a secret; the empty one stands for no word.
