@@ -11,11 +11,14 @@ use base::words::WordList;
 
 /// Words before `key` that make it a secret.
 const KEY_MODIFIERS: WordList = WordList(
-    "api secret access private auth encryption signing master shared license service account consumer app \
-     application security session crypt crypto aes hmac jwt deploy webhook admin subscription storage \
-     write ssh wallet recovery activation authorization cipher root x preshared presharedkey sas rest \
-     server client decryption data",
+    "api secret access private auth encryption signing master shared license account consumer \
+     security crypt crypto aes hmac jwt deploy webhook admin subscription \
+     ssh wallet activation authorization cipher preshared presharedkey sas rest decryption",
 );
+
+/// Words before `key` that as often make it the name of a field, an entry or a session: `dataKey="temperature"`.
+const PLAIN_MODIFIERS: WordList =
+    WordList("session data x storage server client service app application write root recovery");
 
 /// Words after the word for a secret that make it something else.
 const NOT_AFTER: WordList = WordList(
@@ -124,10 +127,7 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
          domain cert ssl zip net",
     );
     if ENDS.iter().any(|end| word.ends_with(end))
-        || [
-            "pass", "pwd", "pw", "psk", "senha", "clave", "haslo", "mnemonic",
-        ]
-        .contains(&word)
+        || ["pass", "pwd", "pw", "psk", "senha", "clave", "haslo"].contains(&word)
     {
         return Some(KeywordClass::Password);
     }
@@ -137,18 +137,14 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     if owners.any(|owner| OWNERS.has(owner)) {
         return Some(KeywordClass::Password);
     }
-    // The key of a session is often its address, made of names and numbers.
-    if word == "sessionkey" || word == "key" && before == "session" {
+    let modifier = match word {
+        "key" => before,
+        _ => word.strip_suffix("key").unwrap_or(""),
+    };
+    if PLAIN_MODIFIERS.has(modifier) {
         return Some(KeywordClass::Token);
     }
-    if word == "key" && KEY_MODIFIERS.has(before) {
-        return Some(KeywordClass::Secret);
-    }
-    if word
-        .strip_suffix("key")
-        .is_some_and(|modifier| KEY_MODIFIERS.has(modifier))
-        || word.ends_with("secret")
-    {
+    if KEY_MODIFIERS.has(modifier) || word.ends_with("secret") {
         return Some(KeywordClass::Secret);
     }
     const RANDOM: [&str; 7] = [
@@ -199,7 +195,7 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
         .rfind(|c: char| !c.is_ascii_alphabetic())
         .map_or(0, |at| at + 1);
     let modifier = before.get(start..)?.to_ascii_lowercase();
-    KEY_MODIFIERS.has(&modifier).then_some(KeywordClass::Secret)
+    class_of_word("key", &modifier)
 }
 
 /// What every key word holds: a text without any of these has no key word.
@@ -215,7 +211,6 @@ pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         "kennwort",
         "senha",
         "wachtwoord",
-        "mnemonic",
         "jwt",
         "contrasena",
         "haslo",

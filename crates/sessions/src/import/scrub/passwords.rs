@@ -23,8 +23,8 @@ use super::key_names::{HINTS, KeywordClass, class_at, class_of, identifier, word
 use super::rules::{POSITIONS, ascii, compiled};
 use super::separators::{cut_value, trimmed, value_after, value_at};
 use super::values::{
-    FoundSecret, ValueSyntax, is_blank, is_code, is_identifier, is_label, is_path, is_reference,
-    is_strong, kind_of, push_if_secret,
+    FoundSecret, ValueSyntax, has_byte, is_blank, is_code, is_identifier, is_label, is_path,
+    is_reference, is_strong, kind_of, push_if_secret,
 };
 use base::lazy_patterns;
 use base::text::last_bytes;
@@ -270,11 +270,16 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
             let Some(inside) = text.get(range.clone()) else {
                 continue;
             };
-            if text
-                .get(key.clone())
-                .is_some_and(|name| name.eq_ignore_ascii_case("pass"))
-                && !is_password_of(text, &key, inside, notation)
-            {
+            let name = text.get(key.clone()).unwrap_or("").to_ascii_lowercase();
+            let is_other = match name.as_str() {
+                "pass" => !is_password_of(text, &key, inside, notation),
+                // `pw = 1920`, `"clave": "menu.inicio"`: a width, the key of an entry.
+                "pw" | "clave" => {
+                    !is_strong(inside) && has_byte(inside, |byte| !byte.is_ascii_alphabetic())
+                }
+                _ => false,
+            };
+            if is_other {
                 continue;
             }
             push_if_secret(text, class, inside, range, notation, found);
@@ -635,6 +640,26 @@ mod tests {
                 "{text}: {values:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_word_of_two_meanings_names_a_secret_only_if_the_value_is_random() {
+        for text in [
+            r#"<Line type="monotone" dataKey="temperature" /> xKey: 'quarter'"#,
+            "const STORAGE_KEY = 'todos-v2'; storageKey=\"theme-preference\"",
+            "service_key = \"orders-api\"; serverKey: \"billing\"; rootKey = \"entities\"",
+            r#"{"mnemonic": "vmovups"} pw = 1920; {"clave": "menu.inicio"}"#,
+        ] {
+            let sure = passwords(text).into_iter().filter(|one| !one.is_doubtful);
+            assert_eq!(sure.count(), 0, "{text}");
+        }
+        let value = ["Kq7xW2m", "Zp9TvR4nB8sDf3Hj6"].concat();
+        for name in ["dataKey", "STORAGE_KEY", "server_key", "pw", "clave"] {
+            let text = format!("{name} = \"{value}\"");
+            assert_eq!(passwords(&text).len(), 1, "{text}");
+        }
+        let words = "legal winner thank year wave sausage worth useful legal winner thank yellow";
+        assert_eq!(passwords(&format!(r#"{{"mnemonic": "{words}"}}"#)).len(), 1);
     }
 
     #[test]

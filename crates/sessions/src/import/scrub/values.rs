@@ -405,7 +405,6 @@ fn is_identifier_like(value: &str) -> bool {
     value.contains(['_', '.', '-', ':'])
         && value.len() < 40
         && is_identifier(value)
-        && !is_placeholder(value)
         && !value.split(['_', '.', '-', ':']).any(is_respelled)
         && entropy(value) < 3.6
 }
