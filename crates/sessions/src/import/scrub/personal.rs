@@ -10,6 +10,7 @@ use regex::{Captures, Regex, RegexBuilder};
 use super::edit::{replaced, unescaped};
 use base::lazy_patterns;
 use base::text::{around, beside, last_bytes, pattern};
+use base::words::WordList;
 
 pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
@@ -106,6 +107,9 @@ lazy_patterns! {
         names_in_angles()
     ));
 
+    /// The line before or after a block of code.
+    FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)");
+
     /// A remaining tag.
     REASONING_TAG = pattern(&format!(
         r"(?i)</?(?:{})(?:\s[^<>]{{0,200}})?>",
@@ -132,21 +136,19 @@ fn name_in_angles(open: &str) -> Option<&str> {
 /// What account names are in: those with blanks first, whose beginning would be taken for the whole.
 static HOMES: [&LazyLock<Regex>; 3] = [&HOME_WITH_BLANKS, &HOME, &ENCODED_HOME];
 
-/// Names in home folders that do not belong to a person.
-const NO_PERSON: [&str; 12] = [
-    "user",
-    "All",
-    "All Users",
-    "Shared",
-    "Public",
-    "Default",
-    "Default User",
-    "USERNAME",
-    "username",
-    "YOUR_USERNAME",
-    "NAME",
-    "your-username",
-];
+/// Names in home folders that do not belong to a person: of every system, of images of machines, and of pages below
+/// `/home`.
+const NO_PERSON: WordList = WordList(
+    "user All Shared Public Default USERNAME username YOUR_USERNAME NAME your-username node runner ubuntu \
+     vscode linuxbrew vagrant jovyan codespace ec2-user settings profile dashboard about about.html \
+     index.html index billing search products feed",
+);
+
+/// Whether the name of a home folder is nobody's: a short number is an id, as in `GET /Users/42`.
+fn is_nobody(name: &str) -> bool {
+    let is_id = name.len() < 4 && name.bytes().all(|byte| byte.is_ascii_digit());
+    is_id || NO_PERSON.has(name) || ["All Users", "Default User"].contains(&name)
+}
 
 /// Endings of file names that look like the end of an address.
 const FILE_ENDINGS: [&str; 28] = [
@@ -183,7 +185,7 @@ fn without_account(home: &Captures<'_>, seen: &mut BTreeSet<String>, count: &mut
     let account = name.trim_end_matches(['.', '-']);
     let rest = whole.get(before.len() + folder.len() + account.len()..);
     let rest = rest.unwrap_or_default();
-    if NO_PERSON.contains(&account) {
+    if is_nobody(account) {
         return whole.to_owned();
     }
     seen.insert(account.replace('\\', ""));
@@ -233,7 +235,26 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     let url = run
         .and_then(|run| run.rsplit_once("://"))
         .is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
-    !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
+    let is_git = run.is_some_and(|run| run.starts_with("git+"));
+    !(example || reserved || remote || url || is_git || FILE_ENDINGS.contains(&ending))
+        && local != "git"
+        && !is_code(local, domain, after)
+}
+
+/// Whether this is a label, a product of matrices or a version: `this@Main.context`, `q@k.sum(0)`, `a@v1.2-beta.rc`.
+fn is_code(local: &str, domain: &str, after: &str) -> bool {
+    /// Endings of addresses, after which a note in brackets may follow.
+    const ENDINGS: WordList = WordList("com org net edu gov mil dev app info");
+    let (first, rest) = domain.split_once('.').unwrap_or((domain, ""));
+    let ending = domain.rsplit('.').next().unwrap_or("");
+    let starts_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let is_version = starts_number(first.trim_start_matches('v')) && starts_number(rest);
+    let is_camel = ending.starts_with(|c: char| c.is_ascii_lowercase())
+        && ending.contains(|c: char| c.is_ascii_uppercase());
+    let is_call = after.starts_with('(') && ending.len() > 2 && !ENDINGS.has(ending);
+    let is_label =
+        ["this", "super", "return"].contains(&local) || first == "self" && !ENDINGS.has(rest);
+    is_version || is_camel || is_call || is_label
 }
 
 /// The places of personal addresses in `text` without its escapes.
@@ -250,7 +271,7 @@ pub(super) fn find_homes(text: &str) -> impl Iterator<Item = regex::Match<'_>> {
     let homes = HOMES.iter().flat_map(|home| home.captures_iter(text));
     homes
         .filter_map(|captures| captures.get(3))
-        .filter(|name| !NO_PERSON.contains(&name.as_str().trim_end_matches(['.', '-'])))
+        .filter(|name| !is_nobody(name.as_str().trim_end_matches(['.', '-'])))
 }
 
 /// Replaces `<@123>` and the like.
@@ -267,7 +288,7 @@ pub(super) fn find_mentions(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Removes reasoning from a text: blocks with an end tag, anywhere in a line, and a block that begins a line and never
-/// ends. A tag in code marks is only mentioned, and stays.
+/// ends. A tag in code marks or a block of code is only mentioned, and stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     if !text.contains(['<', '[', '◁']) {
         return text.into();
@@ -283,7 +304,11 @@ pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
             .find(rest)
             .map(|found| (found.start() + ends..text.len(), "")),
     );
-    edits.retain(|(range, _)| !follows_code_mark(text, range.start));
+    let fences: Vec<usize> = FENCE.find_iter(text).map(|fence| fence.start()).collect();
+    edits.retain(|(range, _)| {
+        let is_fenced = fences.partition_point(|at| *at < range.start) % 2 == 1;
+        !is_fenced && !follows_code_mark(text, range.start)
+    });
     replaced(text, edits, count)
 }
 
@@ -413,6 +438,14 @@ mod tests {
         );
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
         assert_eq!(home("route('/m/home/start')"), "route('/m/home/start')");
+        for text in [
+            "to=\"/home/settings\" href=\"/home/about.html\"",
+            "GET /Users/42 and /Users/7/orders",
+            "WORKDIR /home/node/app, cd /home/runner/work",
+        ] {
+            assert_eq!(home(text), text);
+        }
+        assert_eq!(home("/home/nodejane /home/4711a"), "/home/user /home/user");
         assert_eq!(
             home("src/home/index.ts https://x.org/home/start"),
             "src/home/index.ts https://x.org/home/start"
@@ -439,6 +472,10 @@ mod tests {
             "见https://x.org，问contributor@example.com"
         );
         assert_eq!(
+            scrub("jane@corp.com(Jane), jane@163.com, jane@v2ex.com"),
+            "contributor@example.com(Jane), contributor@example.com, contributor@example.com"
+        );
+        assert_eq!(
             scrub("https://x.org/?to=jane@corp.io"),
             "https://x.org/?to=contributor@example.com"
         );
@@ -448,6 +485,9 @@ mod tests {
             "icon@2x.png",
             "pkg@1.2.3",
             "redis://u@cache.corp.io/0",
+            "q@k.transpose(-2, -1), h@self.proj.weight, (q@k.mT)",
+            "this@MainActivity.applicationContext, super@Outer.method()",
+            "widget@v1.2.3-beta.rc, git+https://x.org/acme/tool@feature.login",
         ] {
             assert_eq!(scrub(text), text);
         }
@@ -474,7 +514,13 @@ mod tests {
             let text = format!("So {}hm\nhm{close}\ndone.", open.to_uppercase());
             assert_eq!(without_reasoning(&text, &mut 0), "So done.", "{open}");
         }
-        for text in ["[reasoning]\neffort = \"high\"\n", "[think] of </think>"] {
+        for text in [
+            "[reasoning]\neffort = \"high\"\n",
+            "[think] of </think>",
+            "In prompts/agent.md:\n```xml\n<thinking>\n{{plan}}\n```\nThe port stays 8081.",
+            "It answers:\n```xml\n<error><reason>quota of 4711</reason></error>\n```",
+            "So:\n  ~~~\n  <scratchpad>\n  3 risks\n  </scratchpad>\n  ~~~",
+        ] {
             assert_eq!(without_reasoning(text, &mut 0), text);
         }
     }
@@ -496,6 +542,10 @@ mod tests {
         assert_eq!(
             without_reasoning("Done.\n<reasoning>and then the log", &mut 0),
             "Done."
+        );
+        assert_eq!(
+            without_reasoning("```\na\n```\n<think>1\n```\nb\n```\n</think>c", &mut 0),
+            "```\na\n```\nc"
         );
         assert_eq!(
             without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0),
