@@ -155,7 +155,6 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
         Format::Hermes,
     ),
     (LOOKED_AT, is_atif, Format::Atif),
-    (LOOKED_AT, is_span, Format::OpenTelemetry),
     (LOOKED_AT, is_message, Format::OpenAi),
 ];
 
@@ -184,7 +183,6 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
     ),
     (|d| has_list(d, "trajectory"), Format::SweAgent),
     (is_atif, Format::Atif),
-    (is_span, Format::OpenTelemetry),
     (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
     (
         |d| has(d, "session_id") && (has(d, "system_prompt") || has(d, "message_count")),
@@ -220,7 +218,6 @@ const OF_LIST: &[(Marks, Format)] = &[
     (is_gemini_stream, Format::Gemini),
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
-    (is_span, Format::OpenTelemetry),
     (is_claude, Format::ClaudeCode),
     (|item| has_list(item, "traj"), Format::OpenAi),
     // Rows of its database.
@@ -326,28 +323,6 @@ fn is_openhands_evaluation(record: &Value) -> bool {
 
 fn is_atif(record: &Value) -> bool {
     has_list(record, "steps") && str_of(record, "schema_version").starts_with("ATIF")
-}
-
-/// A span, or a record that contains spans. Attributes are an object, or OTLP's list of keys and values.
-fn is_span(record: &Value) -> bool {
-    let is_trace =
-        ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
-    let is_of_model = match record.get("attributes") {
-        Some(Value::Object(object)) => object.keys().any(|key| names_model(key)),
-        Some(Value::Array(entries)) => entries
-            .iter()
-            .any(|entry| names_model(str_of(entry, "key"))),
-        _ => false,
-    };
-    has_list(record, "resourceSpans")
-        || is_trace && (is_of_model || str_of(record, "type") == "GENERATION")
-}
-
-/// Whether this is the name of an attribute of a model call.
-fn names_model(key: &str) -> bool {
-    key.split('.')
-        .next()
-        .is_some_and(|first| matches!(first, "gen_ai" | "llm"))
 }
 
 fn is_message(record: &Value) -> bool {

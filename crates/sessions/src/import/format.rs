@@ -4,7 +4,7 @@ use base::named_enum;
 
 use Format::{
     Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Cursor, Droid, Gemini, Hermes, Inspect, Kimi,
-    MiniSweAgent, OpenAi, OpenCode, OpenHands, OpenTelemetry, Pi, QwenCode, SweAgent,
+    MiniSweAgent, OpenAi, OpenCode, OpenHands, Pi, QwenCode, SweAgent,
 };
 
 named_enum! {
@@ -38,8 +38,6 @@ named_enum! {
         Anthropic = "anthropic-messages",
         /// The Agent Trajectory Interchange Format, as Harbor writes it.
         Atif = "atif",
-        /// Spans of OpenTelemetry, OpenInference (Phoenix) and Langfuse.
-        OpenTelemetry = "opentelemetry",
         /// Qwen Code: session files.
         QwenCode = "qwen-code",
         /// Cursor's agent: stream-json.
@@ -72,7 +70,7 @@ impl Format {
         match self {
             ClaudeCode | Codex | Pi | Hermes | OpenHands | CopilotCli => true,
             Gemini | OpenCode | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic | Atif
-            | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => false,
+            | QwenCode | Cursor | Kimi | Droid => false,
         }
     }
 }
@@ -96,7 +94,6 @@ impl Format {
             OpenAi => "OpenAI",
             Anthropic => "Anthropic",
             Atif => "ATIF",
-            OpenTelemetry => "OpenTelemetry",
             QwenCode => "Qwen Code",
             Cursor => "Cursor",
             Kimi => "Kimi CLI",
@@ -113,7 +110,7 @@ impl Format {
             OpenHands => Some("~/.openhands/conversations"),
             CopilotCli => Some("~/.copilot/session-state"),
             Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Inspect | OpenAi | Anthropic
-            | Atif | OpenTelemetry | QwenCode | Cursor | Kimi | Droid => None,
+            | Atif | QwenCode | Cursor | Kimi | Droid => None,
         }
     }
 

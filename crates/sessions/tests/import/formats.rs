@@ -561,50 +561,6 @@ fn what_the_person_says_in_the_result_of_a_call_is_said_by_the_person() {
 }
 
 #[test]
-fn what_follows_a_compaction_in_a_trace_is_a_conversation_of_its_own() {
-    let span = |start: u32, input: &[&str], output: &str| {
-        let message = |text: &&str| serde_json::json!({"role": "user", "parts": [{"type": "text", "content": text}]});
-        let input: Vec<serde_json::Value> = input.iter().map(message).collect();
-        let reply = serde_json::json!([{"role": "assistant", "parts": [{"type": "text", "content": output}]}]);
-        serde_json::json!({"trace_id": "t", "start_time": start.to_string(), "attributes": {
-            "gen_ai.request.model": "m", "gen_ai.input.messages": input, "gen_ai.output.messages": reply}})
-        .to_string()
-    };
-    let log = [
-        span(1, &["one"], "a"),
-        span(2, &["one", "a", "two"], "b"),
-        span(3, &["summary of both", "use port 8081"], "c"),
-    ];
-    let text = read("trace.jsonl", &log.join("\n"), None);
-    assert!(
-        text.contains("\"b\"") && text.contains("use port 8081") && text.contains("\"c\""),
-        "{text}"
-    );
-    assert!(text.contains("trace-2"), "{text}");
-}
-
-/// What was left out of a trace is counted where its first conversation is.
-#[test]
-fn each_trace_counts_what_was_left_out_of_it() {
-    let span = |trace: &str, input: &[&str]| {
-        let message = |text: &&str| serde_json::json!({"role": "user", "parts": [{"type": "text", "content": text}]});
-        let input: Vec<serde_json::Value> = input.iter().map(message).collect();
-        let reply = serde_json::json!([{"role": "assistant", "parts": [{"type": "text", "content": "ok"}]}]);
-        serde_json::json!({"trace_id": trace, "start_time": "1", "attributes": {
-            "gen_ai.request.model": "m", "gen_ai.input.messages": input, "gen_ai.output.messages": reply}})
-        .to_string()
-    };
-    let log = ["s", "t"]
-        .map(|trace| [span(trace, &["one"]), span(trace, &["one", "ok", "two"])].join("\n"));
-    let text = read("trace.jsonl", &log.join("\n"), None);
-    let left_out: Vec<usize> = text
-        .split("\n== ")
-        .map(|part| part.matches("left out:").count())
-        .collect();
-    assert_eq!(left_out, [0, 1, 1], "{text}");
-}
-
-#[test]
 fn samples_without_an_id_are_numbered() {
     let sample = serde_json::json!({"messages": [
         {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]});

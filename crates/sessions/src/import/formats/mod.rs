@@ -10,7 +10,6 @@ mod codex;
 mod gemini;
 mod hermes;
 mod inspect;
-mod open_telemetry;
 mod opencode;
 mod openhands;
 mod pi;
@@ -50,7 +49,6 @@ pub(super) fn read(format: Format, records: &mut Records) -> Vec<ConversationDra
         Format::Inspect => inspect::read(records),
         Format::OpenAi | Format::Anthropic => read_messages(records),
         Format::Atif => trajectories::read_atif(records),
-        Format::OpenTelemetry => open_telemetry::read(records),
     }
 }
 
