@@ -133,7 +133,7 @@ pub(super) fn nothing_selected(selection: &MatrixSelection, left_out: &[String])
         .collect();
     let flags = given.join(" and ");
     let without_bank = list(left_out.iter().map(String::as_str));
-    let fewer_flags = "leave a flag out to select all; `compeval check` lists what there is";
+    let fewer_flags = "leave a flag out to select all; `compeval plan` lists what there is";
     let import = "`compeval fixture import LOG` makes one of a session log";
     let bank = "write a bank by hand or by `compeval probes generate`; `compeval run --planted` needs none";
     let (why, help) = match (given.is_empty(), left_out.is_empty()) {

@@ -19,7 +19,7 @@ use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What is judged: LABEL, LABEL:METHOD, LABEL:METHOD/ANSWERER or the path of a results folder, as ./FOLDER
+    /// What is judged: LABEL, LABEL:METHOD, with several answerers LABEL:METHOD/ANSWERER, or the path of a results folder, as ./FOLDER
     #[arg(default_value = Label::PREVIOUS, hide_default_value = true)]
     pub(crate) a: String,
     /// The baseline, named in the same way; a side you leave out defaults to the newest complete results other than the one you named

@@ -113,7 +113,7 @@ pub(crate) enum Command {
     /// List, remove and protect result sets
     #[command(subcommand)]
     Labels(LabelsCommand),
-    /// List, cancel and give up open batches
+    /// List and cancel open batches
     #[command(subcommand)]
     Batch(BatchCommand),
     /// List, prune and verify cached outputs

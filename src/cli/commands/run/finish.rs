@@ -294,8 +294,8 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     for loss in drifted_losses(comparison) {
         note(say!(
             locale,
-            "{loss}: judge drift, no verdict",
-            "{loss}：评审漂移，没有结论"
+            "{loss}: the judge changed or may have, no verdict",
+            "{loss}：评审已变化或可能已变化，没有结论"
         ));
     }
     let (worse, label) = (regressions(comparison), locale.pick("regressed:", "退步："));
