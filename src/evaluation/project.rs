@@ -16,7 +16,7 @@ use crate::pipeline::{
     Matrix, OpenError, OpenRequest, Opened, Pipeline, Problem, Problems, ProjectPaths, missing_key,
     open, project_paths,
 };
-use crate::plan::selftest_actions;
+use crate::plan::{Action, selftest_actions};
 use crate::results::{Manifest, ResultsFolder};
 use base::files::{read_text, this_command};
 use base::threads::check_available;
@@ -253,10 +253,11 @@ pub(super) fn require_selftest(
         .into_iter()
         .filter(|case| case.request().is_some())
         .collect();
-    let unknown = cases
+    let is_missing = |case: &&Action| store.find_usable(&case.key).is_none();
+    let pulls = cases
         .iter()
-        .filter(|case| store.find_usable(&case.key).is_none());
-    let pulls = unknown.map(|case| shared.pull(store, &case.key));
+        .filter(is_missing)
+        .map(|case| shared.pull(store, &case.key));
     runtime()?.block_on(async {
         let mut pulls = futures::stream::iter(pulls).buffer_unordered(SharedCache::AT_ONCE);
         while let Some(pulled) = pulls.next().await {
@@ -264,10 +265,7 @@ pub(super) fn require_selftest(
         }
         Ok::<(), EvaluationError>(())
     })?;
-    let missing = cases
-        .iter()
-        .filter(|case| store.find_usable(&case.key).is_none());
-    match missing.count() {
+    match cases.iter().filter(is_missing).count() {
         0 => Ok(()),
         cases => {
             let url = shared.exchanged().url;

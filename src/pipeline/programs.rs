@@ -149,22 +149,15 @@ fn input_files(
     context: &mut ValidationContext<'_>,
     inputs: &[Located<String>],
 ) -> Vec<(String, Digest)> {
+    let help = "patterns are relative to the folder of the pipeline";
     let mut paths: Vec<(String, Range<usize>)> = Vec::new();
     for item in inputs {
         let folder = context.reader.folder();
         match Pattern::new(&item.value) {
-            Err(why) => context.error(
-                &item.place,
-                why,
-                "patterns are relative to the folder of the pipeline",
-            ),
+            Err(why) => context.error(&item.place, why, help),
             Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
                 let message = format!("`{}` cannot be used: {}", item.value, out_of_bounds());
-                context.error(
-                    &item.place,
-                    message,
-                    "patterns are relative to the folder of the pipeline",
-                );
+                context.error(&item.place, message, help);
             }
             Ok(pattern) => {
                 let files = pattern.files(folder, |path| {
@@ -172,11 +165,8 @@ fn input_files(
                 });
                 if files.is_empty() {
                     let help = missing_help(folder, &item.value);
-                    context.error(
-                        &item.place,
-                        format!("no file matches `{}`", item.value),
-                        help,
-                    );
+                    let message = format!("no file matches `{}`", item.value);
+                    context.error(&item.place, message, help);
                 }
                 paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
             }
@@ -266,11 +256,8 @@ fn secrets(context: &mut ValidationContext<'_>, keys: &ProgramKeys) -> Vec<Strin
     for name in variables(context, items(&keys.secrets)) {
         if hashed.iter().any(|other| other.value == name.value) {
             let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
-            context.error(
-                &name.place,
-                format!("`{}` is in `env` and in `secrets`", name.value),
-                help,
-            );
+            let message = format!("`{}` is in `env` and in `secrets`", name.value);
+            context.error(&name.place, message, help);
         }
         if (context.environment)(&name.value).is_none_or(|value| value.trim().is_empty()) {
             let problem = Problem::error(format!(

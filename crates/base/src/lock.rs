@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::files::{is_out_of_space, open_options};
+use crate::files::{Shortage, open_options};
 use crate::guarded::{open, open_with, remove_file};
 
 /// An exclusive lock on a file, held until it is dropped. The system releases it however the process ends. On a file
@@ -124,12 +124,9 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
             "process {process} (compeval {command}, since {since})"
         )
     });
-    written.or_else(|error| {
-        if is_out_of_space(&error) {
-            Ok(())
-        } else {
-            Err(error)
-        }
+    written.or_else(|error| match Shortage::in_error(&error) {
+        Some(Shortage::Space | Shortage::FileSize) => Ok(()),
+        _ => Err(error),
     })
 }
 

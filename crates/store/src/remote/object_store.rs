@@ -107,9 +107,8 @@ fn unusable(url: &str, what: &str) -> RemoteError {
 }
 
 fn variable(name: &str) -> Option<String> {
-    std::env::var(name)
-        .ok()
-        .filter(|value| !value.trim().is_empty())
+    let value = std::env::var(name).ok()?;
+    (!value.trim().is_empty()).then_some(value)
 }
 
 fn redact_secrets() {
