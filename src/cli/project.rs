@@ -249,16 +249,18 @@ impl RemoteArgs {
         let url = url.map(|url| url.parse::<RemoteUrl>()).transpose();
         let url = url.map_err(|why| Failure::input(format!("{name}: {why}")))?;
         let mode = match (self.remote_mode, variable("COMPEVAL_REMOTE_MODE")) {
-            (Some(mode), _) => Some(mode),
-            (None, None) => None,
             (None, Some(text)) => {
-                let mode = RemoteMode::from_name(text.trim());
-                Some(mode.ok_or_else(|| {
-                    Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`")
-                })?)
+                let mut modes = RemoteMode::ALL.into_iter();
+                let mode = modes.find(|mode| mode.name() == text.trim());
+                let why = "COMPEVAL_REMOTE_MODE: expected `read` or `write`";
+                Some(mode.ok_or_else(|| Failure::input(why))?)
             }
+            (mode, _) => mode,
         };
-        let key = variable("COMPEVAL_REMOTE_KEY").map(|secret| {
+        // With a remote, an empty one is a secret that the CI job was not given.
+        let secret = std::env::var("COMPEVAL_REMOTE_KEY").ok();
+        let secret = secret.filter(|secret| url.is_some() || !secret.is_empty());
+        let key = secret.map(|secret| {
             RemoteKey::from_secret(&secret).ok_or_else(|| {
                 let least = RemoteKey::LEAST;
                 Failure::input(format!(
@@ -301,6 +303,21 @@ impl RemoteArgs {
         Ok(connect_remote(given, declared, &listening, |settings| {
             RemoteEntries::open(settings, key_of)
         })?)
+    }
+}
+
+/// Refuses a variable of compeval, or one that names a proxy, whose value is no text: a command that went on without it
+/// would use another folder, check no codes, or go past the proxy.
+pub(crate) fn check_variables() -> Result<(), Failure> {
+    const PROXIES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];
+    let is_read = |name: &String| {
+        name.starts_with("COMPEVAL_") || PROXIES.contains(&&*name.to_ascii_uppercase())
+    };
+    let unreadable = std::env::vars_os().filter(|(_, value)| value.to_str().is_none());
+    let mut names = unreadable.filter_map(|(name, _)| name.into_string().ok());
+    match names.find(is_read) {
+        Some(name) => Err(Failure::input(format!("the value of {name} is not UTF-8"))),
+        None => Ok(()),
     }
 }
 

@@ -27,9 +27,11 @@ use store::remote::{
     DeclaredRemote, GivenRemote, RemoteError, RemoteMode, RemoteSettings, SharedCache,
 };
 
-/// An environment variable, unless it is empty. Apart from keys, variables are read only here.
+/// An environment variable, unless it is empty. Apart from keys, variables are read only here. Bytes that are no text are
+/// replaced; where that would not do, the command line refuses them.
 pub fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+    Some(value).filter(|value| !value.is_empty())
 }
 
 /// Reads and checks a project.

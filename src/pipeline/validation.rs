@@ -262,10 +262,12 @@ impl ValidationContext<'_> {
 /// The problem of a provider that needs a key, if the key is not set. It has the name of the variable, never its value.
 pub fn missing_key(provider: &ProviderSpec, environment: &Environment<'_>) -> Option<Problem> {
     let (variable, name) = (&provider.api_key.as_ref()?.0, &provider.name);
-    if environment(variable).is_some_and(|key| !key.trim().is_empty()) {
-        return None;
-    }
-    let message = format!("{variable} is not set, and provider `{name}` needs the key in it");
+    let why = match environment(variable) {
+        Some(key) if key.contains(char::REPLACEMENT_CHARACTER) => "is not UTF-8",
+        Some(key) if !key.trim().is_empty() => return None,
+        _ => "is not set",
+    };
+    let message = format!("{variable} {why}, and provider `{name}` needs the key in it");
     let help =
         format!("export {variable}=…, or name another variable: api_key_env in [providers.{name}]");
     Some(Problem::error(message).help(help))

@@ -1,7 +1,9 @@
 //! A cache that machines share: an object for each key, pulled as needed and put as made; and what happens with objects
 //! that do not verify, and a remote that fails.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
@@ -286,6 +288,29 @@ fn settings_that_cannot_work_are_refused() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn a_variable_of_other_bytes_is_refused_by_its_name_if_it_is_read() {
+    let bytes = OsStr::from_bytes(b"/tmp/\xff and 16 or more");
+    let project = Project::offline();
+    for (name, code) in [
+        ("COMPEVAL_REMOTE_KEY", 2),
+        ("COMPEVAL_CACHE", 2),
+        ("COMPEVAL_REMOTE", 2),
+        ("https_proxy", 2),
+        ("MOCK_API_KEY", 2),
+        ("PWD", 0),
+        ("LS_COLORS", 0),
+        ("MY_HTTP_PROXY", 0),
+    ] {
+        let is_key = name == "MOCK_API_KEY";
+        let mut command = project.command(if is_key { "run --label a" } else { "check" });
+        let ended = Ended::of(&command.env(name, bytes).output().unwrap());
+        assert_eq!(ended.code, code, "{name}: {}", ended.stderr);
+        let is_named = ended.stderr.contains(name) && ended.stderr.contains("is not UTF-8");
+        assert_eq!(is_named, code == 2, "{name}: {}", ended.stderr);
+    }
 }
 
 #[test]

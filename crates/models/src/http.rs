@@ -42,8 +42,8 @@ impl ApiKey {
 
     /// Reads the key from the environment.
     pub fn from_environment(variable: &ApiKeyVariable) -> Option<ApiKey> {
-        let value = std::env::var(&*variable.0).ok()?;
-        ApiKey::new(&value)
+        // A key of other bytes is set, too: what it becomes here is refused where it is sent.
+        ApiKey::new(&std::env::var_os(&*variable.0)?.to_string_lossy())
     }
 
     /// A mark that distinguishes keys: too short to reveal anything of one.

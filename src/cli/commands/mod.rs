@@ -39,6 +39,7 @@ use serde_json::Value;
 
 use super::args::Common;
 use super::failure::{Exit, Failure};
+use super::project::check_variables;
 use super::terminal::Console;
 use crate::pipeline::SCHEMAS;
 use guard::GuardArgs;
@@ -162,6 +163,7 @@ pub(crate) enum Command {
 
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
+    check_variables()?;
     let common = &cli.common;
     let needs_no_project = matches!(
         cli.command,

@@ -26,13 +26,6 @@ named_enum! {
     }
 }
 
-impl RemoteMode {
-    /// The mode of this name.
-    pub fn from_name(name: &str) -> Option<RemoteMode> {
-        RemoteMode::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
-
 /// The table `[cache]` of the pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredRemote {
