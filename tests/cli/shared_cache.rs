@@ -133,6 +133,19 @@ fn objects_that_do_not_verify_are_misses_with_one_warning() {
             "{what}"
         );
     }
+    // Who writes replaces them, from what it has or from what it has paid for; sound ones stay as they are.
+    for writer in [&first, &sharing(&server, &remote)] {
+        let kept = &objects[0];
+        for (path, sound) in objects.iter().zip(&sound).skip(1) {
+            overwrite(path, &sound[..sound.len() / 2]);
+        }
+        overwrite(kept, &sound[0]);
+        writer.expect(0, WRITE);
+        assert_eq!(fs::read(kept).unwrap(), sound[0]);
+        server.forget();
+        sharing(&server, &remote).expect(0, RUN);
+        assert_eq!(server.count(), 0);
+    }
 }
 
 #[test]
@@ -172,9 +185,21 @@ fn with_a_key_only_objects_with_its_code_are_used() {
         assert_eq!(warnings(&ended), usize::from(!is_used));
         assert!(!ended.stderr.contains("secret of"), "{}", ended.stderr);
     }
-    keyed(Some("short"))
-        .expect(2, RUN)
-        .says(&["COMPEVAL_REMOTE_KEY", "at least 16"]);
+    // A secret that was changed: the first machine that writes pays, and no other.
+    let another = Some("a secret of another team");
+    keyed(another).expect(0, WRITE);
+    server.forget();
+    let ended = keyed(another).expect(0, RUN);
+    assert_eq!((server.count(), warnings(&ended)), (0, 0));
+    // With a remote on the command line, one that CI did not pass is refused like any that is too short.
+    let named = format!("{RUN} --remote {}", remote.url());
+    for (secret, command, code) in [("short", RUN, 2), ("", &named, 2), ("", "plan", 0)] {
+        let ended = keyed(Some(secret)).expect(code, command);
+        let is_refused = ended
+            .stderr
+            .contains("COMPEVAL_REMOTE_KEY: expected a secret of at least 16");
+        assert_eq!(is_refused, code == 2, "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -226,7 +226,10 @@ impl SharedCache {
         if self.write(output_name(key), &entry, replaces).await != Some(false) {
             return Ok(false);
         }
-        self.pull(store, key).await?;
+        if self.pull(store, key).await? == Found::Nothing {
+            // What does not verify counts as missing. If it stayed, every machine would pay for this output again.
+            self.write(output_name(key), &entry, true).await;
+        }
         Ok(store.find(key).is_some_and(|now| now.raw != record.raw))
     }
 
