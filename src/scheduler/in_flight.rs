@@ -166,15 +166,16 @@ impl SharedActions {
     }
 }
 
-/// Whether an output that the cache has is still to be put into the remote.
+/// Whether an output that the cache has is still to be exchanged with the remote: it is to be put there, or this run
+/// merges parts, and the parts continued from the output of the remote.
 pub(super) fn is_unshared(executor: &Executor<'_>, key: &ActionKey) -> bool {
-    executor
-        .shared
-        .is_some_and(|shared| shared.is_written() && shared.may_have(key))
+    executor.shared.is_some_and(|shared| {
+        (shared.is_written() || executor.options.offline) && shared.may_have(key)
+    })
 }
 
-/// Asks the remote for the output of an action. With `is_local` the cache has one, which is put into the remote unless
-/// that has one.
+/// Asks the remote for the output of an action. With `is_local` the cache has one, which that of the remote replaces, or
+/// which is put into a remote that has none and is written.
 pub(super) async fn pull(
     executor: &Executor<'_>,
     action: &Action,
@@ -184,6 +185,7 @@ pub(super) async fn pull(
         return Ok(Found::Nothing);
     };
     match is_local {
+        true if !shared.is_written() => drop(shared.pull(executor.store, key).await?),
         true if executor.options.refresh.has(action.stage) => {
             shared.put(executor.store, key, true).await?;
         }

@@ -140,6 +140,36 @@ fn missing_parts_are_missing_cells_that_one_process_can_do() {
 }
 
 #[test]
+fn a_merge_continues_from_the_outputs_of_the_parts_where_it_has_others() {
+    let (server, remote) = (Server::start(), Remote::new());
+    let summaries = |text: &'static str| {
+        server.script(move |asked| match asked.wanted {
+            Wanted::Compression => Reply::Text(text.into()),
+            _ => Reply::Sensible,
+        });
+    };
+    summaries("The port was 8080.");
+    let merging = Project::new(&server);
+    merging.expect(0, "run --label early --stages compress");
+    summaries("The port is 9091.");
+    let machine = Project::new(&server);
+    selftest(&machine, &remote);
+    for index in 1..=PARTS {
+        assert_eq!(part(&machine, &remote, index, "").code, 0);
+    }
+    server.forget();
+    let (objects, fresh) = (remote.objects(), Project::new(&server));
+    merge(&fresh, &remote, 0, "");
+    merge(&merging, &remote, 0, "");
+    assert_eq!(merging.rows("x"), fresh.rows("x"));
+    assert_eq!(
+        (server.count(), remote.objects()),
+        (0, objects),
+        "only read"
+    );
+}
+
+#[test]
 fn limits_and_money_are_divided() {
     let (server, remote) = (Server::start(), Remote::new());
     let project = Project::new(&server);
