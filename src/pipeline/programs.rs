@@ -15,7 +15,7 @@ use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
 use crate::action::{Digest, Stage};
 use crate::compress::{CommandSpec, Protocol};
-use base::files::{open_regular, read_file};
+use base::files::open_regular;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -190,9 +190,6 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
     "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
 }
 
-/// The longest file that a program may declare as an input, in bytes.
-const LONGEST_INPUT: u64 = 4 << 30;
-
 fn digest_file(
     context: &mut ValidationContext<'_>,
     path: String,
@@ -201,8 +198,7 @@ fn digest_file(
     let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
         true => Err(out_of_bounds().to_owned()),
         false => open_regular(&context.reader.folder().join(&path))
-            .and_then(|file| read_file(file, LONGEST_INPUT))
-            .map(Digest::hash)
+            .and_then(Digest::of_stream)
             .map_err(|e| describe_error(&e)),
     };
     match read {

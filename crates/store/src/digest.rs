@@ -53,6 +53,16 @@ impl Digest {
         Digest(*blake3::hash(bytes.as_ref()).as_bytes())
     }
 
+    /// The digest of all that a stream has, of which little is in memory at a time.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of_stream(stream: impl std::io::Read) -> std::io::Result<Digest> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(stream)?;
+        Ok(Digest(*hasher.finalize().as_bytes()))
+    }
+
     /// The digest of plain data as compact JSON.
     pub fn of_json(data: &impl Serialize) -> Digest {
         // Text keys, numbers and lists: serializing them cannot fail.
