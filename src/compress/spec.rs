@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::shape::Shape;
 use crate::action::{BuiltInStrategy, Digest, Template};
+use base::files::{open_regular, read_file};
 use base::units::Tokens;
 use base::{named_enum, text_name};
 use models::ModelUse;
@@ -198,6 +199,17 @@ impl CommandSpec {
             "variables": self.variables().collect::<BTreeSet<_>>(),
             "deterministic": self.deterministic,
         })
+    }
+
+    /// An input that is no longer what was hashed: what the program makes now does not belong to the key. Large files, such
+    /// as weights, are not read again.
+    pub fn changed_input(&self) -> Option<&str> {
+        let is_changed = |(path, hashed): &&(String, Digest)| {
+            let file = open_regular(&self.folder.join(path));
+            let now = file.and_then(|file| read_file(file, 16 << 20));
+            now.is_ok_and(|now| Digest::hash(now) != *hashed)
+        };
+        Some(&self.files.iter().find(is_changed)?.0)
     }
 
     /// The variables that the program sees besides `PATH` and `HOME`: those that keys depend on, then the secrets.

@@ -229,11 +229,13 @@ impl Executor<'_> {
             return Err(ExecutionError::Cancelled);
         }
         self.budget.check().map_err(ExecutionError::OverBudget)?;
+        self.check_inputs(action, spec)?;
         let stdin = Bytes::copy_from_slice(self.read_input(action, stdin)?.as_bytes());
         let began = Instant::now();
         match self.programs.run(spec, stdin, turn).await {
             Ok(output) => self.store_program_output(action, spec, output).await,
             Err(message) => {
+                self.check_inputs(action, spec)?;
                 let meta = self.describe(action, began.elapsed());
                 self.store
                     .fail(action.key, &meta.header(), "program", &message)
@@ -241,6 +243,15 @@ impl Executor<'_> {
                 Err(self.failure(action, Blame::Method, message).into())
             }
         }
+    }
+
+    /// Refuses what a program makes, or made, after one of its inputs was changed: its key names what was hashed.
+    fn check_inputs(&self, action: &Action, spec: &CommandSpec) -> Result<(), ExecutionError> {
+        let Some(path) = spec.changed_input() else {
+            return Ok(());
+        };
+        let message = format!("{path}, one of the program's `inputs`, was changed during the run");
+        Err(self.failure(action, Blame::Infrastructure, message).into())
     }
 
     /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
@@ -266,6 +277,7 @@ impl Executor<'_> {
             self.budget
                 .charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
+        self.check_inputs(action, spec)?;
         if output.is_err() && self.has_output(action) {
             return self.note_read(action, None, output);
         }

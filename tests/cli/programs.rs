@@ -141,6 +141,26 @@ fn what_a_program_has_paid_counts_against_the_budget() {
 }
 
 #[test]
+fn what_a_program_makes_after_it_was_changed_is_not_stored_under_the_old_key() {
+    let server = Server::start();
+    let made = "cat > /dev/null; echo x >> starts; printf '{\"summary\":\"port 9091\"}'\n";
+    let compress = format!("{RUN} --stages compress --jobs 1");
+    let changing = project(
+        &server,
+        &format!("{made}echo '#' >> tools/compress.sh\nexit\n"),
+    );
+    let ended = changing.expect(5, &compress);
+    ended.says(&["tools/compress.sh, one of the program's `inputs`, was changed"]);
+    assert_eq!(changing.read("starts"), "x\n", "the others are not begun");
+    // The next run sees another program.
+    changing.write("tools/compress.sh", made);
+    changing.expect(0, &compress);
+    // Reading it, writing beside it, and a new date change nothing.
+    let innocent = "cat tools/compress.sh > tools/compress.sh.bak; touch tools/compress.sh\n";
+    project(&server, &format!("{innocent}{made}")).expect(0, &compress);
+}
+
+#[test]
 fn a_degraded_result_fails_and_odd_ones_are_noted() {
     let server = Server::start();
     let degraded = r#"{"summary":"9091","degraded":"the model did not answer","usage":{"cost":0.5,"calls":1}}"#;
