@@ -252,9 +252,10 @@ impl Refresh {
         self.stages.contains(&stage)
     }
 
-    /// Whether a cached output is to be replaced.
+    /// Whether a cached output is to be replaced. One from the future was made by a clock that is ahead, before this refresh.
     pub fn replaces(&self, record: &Record) -> bool {
-        record.stage().is_some_and(|stage| self.has(stage)) && record.summary.created < self.since
+        record.stage().is_some_and(|stage| self.has(stage))
+            && !(self.since..=now_ms()).contains(&record.summary.created)
     }
 }
 
@@ -262,6 +263,39 @@ impl Refresh {
 mod tests {
     use super::*;
     use crate::action::Digest;
+    use store::cache::{EntryStatus, EntrySummary, FrameLocation, Tag};
+
+    #[test]
+    fn a_refresh_replaces_what_was_made_before_it_by_any_clock() {
+        let refresh = Refresh::new([Stage::Answer].into());
+        let made = |stage: Stage, created: u64| Record {
+            key: ActionKey::default(),
+            location: FrameLocation {
+                pack: 1,
+                offset: 0,
+                head: 0,
+                body: 0,
+            },
+            raw: Digest::default(),
+            raw_len: 0,
+            status: EntryStatus::Unparsed,
+            summary: EntrySummary {
+                created,
+                kind: Tag(stage as u8),
+                ..EntrySummary::default()
+            },
+        };
+        let (before, after) = (refresh.since - 1, now_ms());
+        for (stage, created, is_replaced) in [
+            (Stage::Answer, before, true),
+            (Stage::Answer, after + 3_600_000, true),
+            (Stage::Answer, after, false),
+            (Stage::Answer, refresh.since, false),
+            (Stage::Judge, before, false),
+        ] {
+            assert_eq!(refresh.replaces(&made(stage, created)), is_replaced);
+        }
+    }
 
     #[test]
     fn attempts_are_those_without_a_result_since_the_last_outcome() {
