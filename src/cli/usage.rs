@@ -9,6 +9,7 @@ use super::commands::Cli;
 use super::failure::Exit;
 use super::terminal::Console;
 use base::fault::nearest;
+use base::files::typed_words;
 
 /// Prints why the arguments cannot be used, or the help or version that was asked for; returns the exit code.
 pub(super) fn refuse(error: &clap::Error) -> u8 {
@@ -25,10 +26,7 @@ pub(super) fn refuse(error: &clap::Error) -> u8 {
         let _ = error.print();
         return Exit::BadInput.code();
     }
-    let words: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = typed_words().collect();
     let console = Console::default();
     let printed = error.render().to_string();
     let (message, mut tips) = parts_of(&printed);

@@ -4,6 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+#[cfg(unix)]
+use super::project::Ended;
 use super::tools_cli::Project;
 
 /// A log as an OpenAI client keeps it.
@@ -200,4 +202,23 @@ fn what_is_no_log_is_named_and_nothing_is_written() {
             .count(),
         before
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_is_no_text_is_shown_as_far_as_it_is() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let project = super::project::Project::offline();
+    fs::create_dir(project.path("logs")).expect("a folder");
+    let name = OsStr::from_bytes(b"session\xff.json");
+    fs::write(project.path("logs").join(name), log()).expect("a log");
+    let ended = project.expect(2, "fixture import logs --final --json");
+    let source = ended.json()["too_short"][0]["source"].clone();
+    assert_eq!(source, "logs/session\u{fffd}.json");
+    let mut run = project.command("run --label a --model lexical --junit");
+    let ended = Ended::of(&run.arg(name).output().expect("the program"));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(project.path(".").join(name).exists());
 }

@@ -365,15 +365,13 @@ pub fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<String, FileEr
 
 /// The command of this process, as the user typed it.
 pub fn this_command() -> String {
-    std::env::args().skip(1).collect::<Vec<_>>().join(" ")
+    typed_words().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether an error says that the disk is full.
-pub fn is_out_of_space(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-    )
+/// The arguments of this process, as far as they are text.
+pub fn typed_words() -> impl Iterator<Item = String> {
+    let typed = std::env::args_os().skip(1);
+    typed.map(|word| word.to_string_lossy().into_owned())
 }
 
 /// A limit of the system that its user can lift.

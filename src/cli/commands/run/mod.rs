@@ -20,7 +20,7 @@ use crate::parts::PartNumber;
 use crate::pipeline::PIPELINE_FILE;
 use crate::report::{headline, junit};
 use crate::results::{Label, Manifest, Outcome, Summary, first_questions};
-use base::files::{FileError, write_whole};
+use base::files::{FileError, typed_words, write_whole};
 use base::guarded;
 use base::text::shell_word;
 use models::ErrorClass;
@@ -289,8 +289,7 @@ fn next_command(
 /// This command as it was typed, with the label that was made up for it, without what kept it from asking, and without the
 /// flag of the sample, whose place is named.
 fn same_command(label: Option<&str>) -> String {
-    let typed = std::env::args().skip(1);
-    let typed = typed.filter(|word| word != "--offline" && word != "--sample");
+    let typed = typed_words().filter(|word| word != "--offline" && word != "--sample");
     let typed = typed.map(|word| shell_word(&word));
     let named = label.into_iter().map(|label| format!("--label {label}"));
     let words: Vec<String> = typed.chain(named).collect();
