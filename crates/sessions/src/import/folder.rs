@@ -14,6 +14,7 @@ use super::draft::ConversationDraft;
 use super::format::Format;
 use super::formats::EventView;
 use super::source::{DOCUMENT_LIMIT, Records, plain_name};
+use base::files::open_regular;
 
 /// Endings of files that may be logs; in a folder all others are skipped.
 const ENDINGS: [&str; 7] = ["jsonl", "json", "ndjson", "traj", "md", "eval", "log"];
@@ -220,7 +221,7 @@ fn read_document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
 }
 
 fn open_event(file: &Path) -> Result<File, String> {
-    let opened = File::open(file).and_then(|open| Ok((open.metadata()?.len(), open)));
+    let opened = open_regular(file).and_then(|open| Ok((open.metadata()?.len(), open)));
     match opened {
         Err(error) => Err(format!("it could not be read ({error})")),
         Ok((length, _)) if length > DOCUMENT_LIMIT => Err(format!(

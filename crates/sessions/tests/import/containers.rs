@@ -205,6 +205,10 @@ fn a_folder_of_events_is_one_session_in_the_order_of_their_numbers() {
         "[{\"role\":\"user\",\"content\":\"not an event\"}]",
     )
     .expect("writes");
+    // Reading a pipe would wait for ever.
+    let pipe = root.path().join("s-1/base_state.json");
+    let made = std::process::Command::new("mkfifo").arg(pipe).status();
+    assert!(made.expect("mkfifo").success());
     let (logs, passed) = log_files(root.path());
     assert_eq!(passed.len(), 1, "{passed:?}");
     let [Log::File(_), log @ Log::Events { files, .. }] = logs.as_slice() else {

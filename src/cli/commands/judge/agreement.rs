@@ -15,7 +15,7 @@ use crate::report::{Block, Section, TextTable};
 use crate::results::{
     AgreementResult, GradedSheet, JudgeAgreement, ResultSet, blind_sheet, compare_judges, signed,
 };
-use base::files::write_whole;
+use base::files::{read_any, write_whole};
 use base::locale::Locale;
 use base::say;
 use base::text::shell_word;
@@ -55,7 +55,7 @@ pub(super) fn run(
 }
 
 fn read_grades(path: &Path) -> Result<GradedSheet, Failure> {
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = read_any(path).map_err(|error| {
         Failure::input(format!("cannot read {}: {error}", path.display()))
             .hinted("the sheet that --blind-sheet wrote, filled in")
     })?;
