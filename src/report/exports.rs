@@ -15,7 +15,7 @@ use crate::judge::Dimension;
 use crate::results::{
     MethodSummary, OVERALL, Regression, Row, ScoreEstimate, Summary, regressions,
 };
-use base::text::count;
+use base::text::{count, csv_cell};
 
 /// The first columns; the dimensions come next, then the others in alphabetical order.
 const LEADING: [&str; 10] = [
@@ -42,7 +42,7 @@ pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
 /// as `usd.answer`, and so does `context_facts` if it is null. Each dimension is a column of its own name. Lists are
 /// JSON.
 fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
-    let mut columns = vec![("label".to_owned(), label.to_owned())];
+    let mut columns = vec![("label".to_owned(), csv_cell(label).into_owned())];
     // `Row` has no key that JSON cannot write.
     let Ok(Value::Object(fields)) = serde_json::to_value(row) else {
         return columns;
@@ -86,14 +86,10 @@ fn grouped(key: &str, group: &Map<String, Value>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A value as a cell. A spreadsheet would compute a text that begins like a formula, so it gets an apostrophe in front.
 fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
-            format!("'{text}")
-        }
-        Value::String(text) => text.clone(),
+        Value::String(text) => csv_cell(text).into_owned(),
         other => other.to_string(),
     }
 }
@@ -223,9 +219,14 @@ mod tests {
         row.answer = "=HYPERLINK(\"http://a\")".to_owned();
         row.question = "+1 and -1".to_owned();
         row.overall = Some(-1.0);
-        let line = String::from_utf8(csv_line("l", &row).unwrap()).unwrap();
+        row.probe = "a=b".into();
+        let line = String::from_utf8(csv_line("=1+1", &row).unwrap()).unwrap();
         assert!(
             line.contains("\"'=HYPERLINK(") && line.contains("'+1 and -1"),
+            "{line}"
+        );
+        assert!(
+            line.starts_with("'=1+1,f,") && line.contains(",a=b,"),
             "{line}"
         );
         assert!(line.contains(",-1.0,"), "numbers stay numbers: {line}");

@@ -21,6 +21,7 @@ use crate::pipeline::{Problem, Problems, list};
 use crate::results::aggregates::judges::judge_quality;
 use crate::results::{Design, MethodInfo, ResultSet, Row};
 use base::fault::suggestion;
+use base::text::csv_cell;
 use stats::thresholds::SCALE;
 use stats::{Agreement, Coefficient, RepeatSpread, agreement, mean, median};
 
@@ -256,9 +257,11 @@ fn write_sheet(answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, 
     writer.write_record(HEADING)?;
     for (id, row) in answers {
         let facts: Vec<&str> = row.facts.iter().map(|fact| fact.fact.as_str()).collect();
-        let (question, facts) = (&*row.question, facts.join(" | "));
+        let facts = facts.join(" | ");
+        let [question, facts, answer] =
+            [&row.question, &facts, &row.answer].map(|text| csv_cell(text));
         for dimension in row.dimensions.keys().copied().map(Dimension::name) {
-            writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;
+            writer.write_record([&*id, dimension, "", &*question, &*facts, &*answer, ""])?;
         }
     }
     writer

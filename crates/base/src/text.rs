@@ -197,6 +197,15 @@ fn surrogate(text: &str) -> Option<bool> {
     }
 }
 
+/// A text as a cell of a CSV file. A spreadsheet would compute one that begins like a formula, so it gets an apostrophe in
+/// front.
+pub fn csv_cell(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("'{text}").into();
+    }
+    text.into()
+}
+
 /// A word as a shell takes it: in single quotes if a shell would split it or interpret a character of it.
 pub fn shell_word(word: &str) -> String {
     // zsh takes `=word` for the path of a program.

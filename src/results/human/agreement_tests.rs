@@ -159,3 +159,27 @@ fn a_panel_has_its_median_and_its_alpha() {
     );
     assert_eq!(found.alpha.map(|alpha| alpha.pairs), Some(1));
 }
+
+#[test]
+fn no_text_on_a_sheet_is_a_formula_and_others_stay_as_they_are() {
+    let texts = [
+        ("=HYPERLINK(\"http://a\")", "'=HYPERLINK(\"http://a\")"),
+        ("@SUM(1+1)", "'@SUM(1+1)"),
+        ("- the port is 9091", "'- the port is 9091"),
+        ("port = 9091", "port = 9091"),
+        ("the port is 9091", "the port is 9091"),
+        ("'quoted'", "'quoted'"),
+    ];
+    for (text, cell) in texts {
+        let mut row = graded("f", "mine", 1, 4);
+        (row.question, row.answer) = (text.into(), text.into());
+        row.facts
+            .iter_mut()
+            .for_each(|fact| fact.fact = text.into());
+        let sheet = write_sheet([(answer_id(&row), row)].into_iter()).expect("a sheet");
+        let mut lines = csv::Reader::from_reader(sheet.as_slice());
+        let line = lines.records().next().expect("a line").expect("sound");
+        assert_eq!([&line[3], &line[5]], [cell, cell]);
+        assert!(["", cell].contains(&&line[4]), "{line:?}");
+    }
+}
