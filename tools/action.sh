@@ -43,7 +43,8 @@ run() {
         *[$'\n\r"']*) echo "::error::part and label may have no line ends and no quotes"; exit 2 ;;
     esac
     case "$LABEL" in
-        */*) echo "::error::a label may have no slash"; exit 2 ;;
+        # Its folder in `results` is uploaded, as a pattern.
+        "" | . | .. | *[/*?[]*) echo "::error::a label is a name: not empty, no dots alone, no slash, no wildcard"; exit 2 ;;
     esac
     # All lines of it are words.
     read -r -d '' -a more <<<"$ARGS" || true
@@ -67,8 +68,12 @@ run() {
         mkdir -p "$MEETING" && chmod -R u+rwX,o= "$MEETING"
         words+=(--remote "fs://$MEETING")
     fi
-    local code=0
+    # Texts of models in the log are no commands.
+    local code=0 token
+    token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    echo "::stop-commands::$token"
     compeval "${words[@]}" "${more[@]+"${more[@]}"}" --no-progress || code=$?
+    echo "::$token::"
     {
         echo "exit-code=$code"
         echo "artifact=$artifact"

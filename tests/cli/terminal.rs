@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::brain::Wanted;
@@ -219,4 +220,62 @@ fn control_characters_of_a_reply_are_escaped_in_the_reports() {
             .any(|text| text.contains(r"\\u{1b}]52;c;aGFja2Vk\\u{7}")),
         "{packs:?}"
     );
+}
+
+#[test]
+fn texts_of_models_are_no_commands_in_the_log_of_the_action() {
+    let server = Server::start();
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer => {
+            let hostile = r#"{"error": {"message": "no\n::add-mask::port"}}"#;
+            Reply::Raw(400, hostile.to_owned())
+        }
+        _ => Reply::Sensible,
+    });
+    let project = Project::new(&server);
+    let program = Path::new(env!("CARGO_BIN_EXE_compeval"));
+    let folders = [program.parent().unwrap(), Path::new("/usr/bin:/bin")];
+    let action = |label: &str| {
+        let mut command = Command::new("bash");
+        command
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tools/action.sh"))
+            .arg("run");
+        command.env_clear().current_dir(project.path("."));
+        for name in ["SELFTEST", "PART", "PARTS", "REMOTE", "MEETING"] {
+            command.env(name, "");
+        }
+        for name in ["COMPARE_TO", "FAIL_ON_REGRESSION", "ARGS"] {
+            command.env(name, "");
+        }
+        command
+            .env(
+                "PATH",
+                folders.map(|folder| folder.to_str().unwrap()).join(":"),
+            )
+            .env("MOCK_API_KEY", KEY)
+            .env("DIRECTORY", ".")
+            .env("LABEL", label)
+            .env("GITHUB_OUTPUT", project.path("output"))
+            .env("GITHUB_STEP_SUMMARY", project.path("summary"));
+        let ended = command.output().unwrap();
+        let log = String::from_utf8_lossy(&ended.stdout).into_owned();
+        (ended.status.code(), log)
+    };
+    let tokens = ["a", "v1.2 nightly"].map(|label| {
+        let (code, log) = action(label);
+        assert_eq!(code, Some(0), "{log}");
+        let (first, rest) = log.split_once('\n').unwrap();
+        let token = first.strip_prefix("::stop-commands::").unwrap().to_owned();
+        assert!(rest.ends_with(&format!("::{token}::\n")), "{log}");
+        assert_eq!(log.matches(&token).count(), 2, "{log}");
+        token
+    });
+    assert!(tokens[0] != tokens[1] && tokens[0].len() == 32);
+    assert!(project.read("output").contains("exit-code=5"));
+    // Their folder would be the whole project, or that of other labels.
+    for label in ["", ".", "..", "a/b", "*", "[a]"] {
+        let (code, log) = action(label);
+        assert_eq!(code, Some(2), "{label}");
+        assert!(log.starts_with("::error::a label is a name"), "{log}");
+    }
 }
