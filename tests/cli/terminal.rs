@@ -85,22 +85,31 @@ pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
 fn control_characters_of_a_reply_do_not_control_a_real_terminal() {
     let server = Server::start();
     let project = hostile_project(&server);
-    let mut command = project
-        .command("show harbor --method anchored --run 1 --probe port --label a --color always");
-    command.env("PAGER", "cat");
-    let (code, screen) = in_terminal(command, "");
-    assert_eq!(code, 0);
-    assert!(screen.contains("\\u{1b}]52;c;aGFja2Vk"), "{screen:?}");
-    assert!(screen.contains("\u{1b}["), "it has colours of its own");
-    for steers in [
-        "\u{1b}]",
-        "\u{1b}[2J",
-        "\u{9b}",
-        "\u{202e}",
-        "\u{1b}[31mred",
+    for (command, has_colors) in [
+        (
+            "show harbor --method anchored --run 1 --probe port --label a --color always",
+            true,
+        ),
+        ("report a --csv", false),
     ] {
-        assert!(!screen.contains(steers), "{steers:?} in {screen:?}");
+        let mut command = project.command(command);
+        command.env("PAGER", "cat");
+        let (code, screen) = in_terminal(command, "");
+        assert_eq!(code, 0);
+        assert!(screen.contains("\\u{1b}]52;c;aGFja2Vk"), "{screen:?}");
+        assert_eq!(screen.contains("\u{1b}["), has_colors, "of its own");
+        for steers in [
+            "\u{1b}]",
+            "\u{1b}[2J",
+            "\u{9b}",
+            "\u{202e}",
+            "\u{1b}[31mred",
+        ] {
+            assert!(!screen.contains(steers), "{steers:?} in {screen:?}");
+        }
     }
+    let file = project.expect(0, "report a --csv").stdout;
+    assert!(file.contains(HOSTILE), "a file has the texts as they are");
 }
 
 #[test]

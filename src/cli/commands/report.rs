@@ -15,7 +15,7 @@ use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
-use base::text::shell_word;
+use base::text::{escape_controls, shell_word};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -150,12 +150,17 @@ fn programs() -> Vec<Command> {
 /// The cells as they are read: a result set may be larger than memory.
 fn print_csv(folder: &ResultsFolder, console: &Console) -> Result<Exit, Failure> {
     let label = folder.manifest()?.label;
+    // A file or a pipe gets the texts of models as they are; a terminal would do what their control characters say.
+    let print = |line: Vec<u8>| match console.columns() {
+        None => console.raw(&line),
+        Some(_) => console.raw(escape_controls(&String::from_utf8_lossy(&line)).as_bytes()),
+    };
     for (number, row) in folder.rows()?.enumerate() {
         let row = row?;
         if number == 0 {
-            console.raw(&csv_header(&row).map_err(csv_failure)?);
+            print(csv_header(&row).map_err(csv_failure)?);
         }
-        console.raw(&csv_line(&label, &row).map_err(csv_failure)?);
+        print(csv_line(&label, &row).map_err(csv_failure)?);
     }
     Ok(Exit::Done)
 }
