@@ -178,6 +178,11 @@ fn limits_and_money_are_divided() {
     for index in 1..=PARTS {
         let ended = part(&project, &remote, index, "--max-requests 20");
         assert!([0, 6].contains(&ended.code), "{}", ended.stderr);
+        let again = format!(
+            "next: compeval run --label x --part {index}/{PARTS} --remote {} --max-requests 20",
+            remote.url()
+        );
+        assert_eq!(ended.stdout.contains(&again), ended.code == 6);
     }
     assert!(server.count() <= 20, "{}", server.count());
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");

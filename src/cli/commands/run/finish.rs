@@ -13,6 +13,7 @@ use crate::results::{
 };
 use base::locale::Locale;
 use base::say;
+use base::text::shell_word;
 use models::ModelRef;
 
 /// Number of failure causes that are printed; the manifest lists every failure.
@@ -153,9 +154,10 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         locale.pick("part:", "分片："),
         path,
     ));
+    let word = shell_word(label);
     let next = match manifest.outcome {
-        Outcome::Complete => format!("compeval run --label {label} --remote URL --offline"),
-        _ => format!("compeval run --label {label} --part {number}"),
+        Outcome::Complete => format!("compeval run --label {word} --remote URL --offline"),
+        _ => super::same_command(None),
     };
     console.print(&console.next_line(locale, next));
 }
