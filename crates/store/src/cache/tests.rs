@@ -314,6 +314,39 @@ fn a_killed_prune_does_not_open_a_closed_batch_again() {
 }
 
 #[test]
+fn a_batch_whose_intent_is_damaged_is_named_and_one_that_can_be_found_is_not() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for (damaged, is_named) in [(0, true), (1, false), (2, false)] {
+        let dir = tempdir().unwrap();
+        let pack = dir.path().join("packs/00000001.pack");
+        let nonce = BatchNonce::new(1, std::iter::empty());
+        let store = opened(dir.path());
+        let mut ends = Vec::new();
+        for step in [BatchStep::Intent, BatchStep::Submitted] {
+            let written = store.put_step(nonce, step, b"what it is");
+            runtime.block_on(written).unwrap();
+            ends.push(std::fs::metadata(&pack).unwrap().len() as usize);
+        }
+        let (key, header) = (ActionKey(Digest::hash("key")), header());
+        let written = store.put_reply(key, &header, bytes::Bytes::from_static(b"a body"));
+        runtime.block_on(written).unwrap();
+        store.close().unwrap();
+        let mut bytes = std::fs::read(&pack).unwrap();
+        ends.push(bytes.len());
+        bytes[ends[damaged] - 1] ^= 0x40;
+        std::fs::write(&pack, bytes).unwrap();
+        let reports = opened(dir.path()).verify().unwrap();
+        let [report] = reports.as_slice() else {
+            panic!("{reports:?}")
+        };
+        let text = report.to_string();
+        assert_eq!(text.contains("it records a batch"), is_named, "{text}");
+    }
+}
+
+#[test]
 fn no_pack_is_overwritten() {
     let dir = tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
