@@ -119,7 +119,7 @@ impl FolderRemote {
     }
 }
 
-/// Writes an object with the mode of the remote, so that everybody who reads the remote can read it.
+/// Writes an object that its owner can read, and the group if it can read the remote; others never.
 fn write_object(root: &Path, path: &Path, bytes: &[u8], replaces: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(root);
     let mode = fs::metadata(root)?.permissions();
