@@ -69,7 +69,8 @@ fn advice(error: &clap::Error, tips: &[String], words: &[String]) -> String {
         .into_iter()
         .find_map(|kind| match error.get(kind)? {
             ContextValue::String(word) => Some(word.clone()),
-            ContextValue::Strings(words) => words.first().cloned(),
+            // The most similar one is the last.
+            ContextValue::Strings(words) => words.last().cloned(),
             _ => None,
         });
     if let Some(meant) = meant {

@@ -316,4 +316,10 @@ fn an_unknown_command_gets_the_known_ones() {
     project
         .expect(2, "lables")
         .says(&["help: did you mean `labels`?"]);
+    // The most similar of several.
+    for (typed, meant) in [("chekc", "check"), ("comprae", "compare")] {
+        project
+            .expect(2, typed)
+            .says(&[&format!("help: did you mean `{meant}`?")]);
+    }
 }

@@ -99,7 +99,10 @@ fn a_judge_that_became_harsher_is_no_regression() {
         "{}",
         ended.stdout
     );
-    ended.says(&["gate: m1: overall −1.00", "the judge changed or may have, no verdict"]);
+    ended.says(&[
+        "gate: m1: overall −1.00",
+        "the judge changed or may have, no verdict",
+    ]);
     let stages = project.result("after", "manifest.json")["stages"].clone();
     assert_eq!(
         (&stages["regrade"]["executed"], &stages["regrade"]["cells"]),

@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{cost, count, short};
 use crate::cli::project::{RemoteArgs, baseline_of, open_project, selecting_request};
 use crate::cli::screen::access_line;
-use crate::cli::terminal::{Console, TextStyle, labelled};
+use crate::cli::terminal::{Console, TextStyle, labelled, typed_again};
 use crate::entries::{Journal, Refresh};
 use crate::evaluation::{
     Baseline, EvaluationError, baseline_actions, check_baseline, forecast_run,
@@ -23,7 +23,6 @@ use crate::plan::{Forecast, ReasonGroup, StaleCause, TooLong, reachable};
 use crate::report::{Block, TextTable, styled};
 use crate::results::{Design, Label, ReadingCheck, all_sets, unfinished_refresh};
 use base::locale::Locale;
-use base::text::shell_word;
 
 use stats::{DifferenceVariances, SampleSizes, regraded_answers};
 use store::remote::RemoteEntries;
@@ -322,27 +321,24 @@ fn blocks(plan: &ProjectPlan) -> Vec<Block> {
 
 /// The command that runs what was planned.
 fn next_line(plan: &ProjectPlan, console: &Console) -> String {
-    let note = if plan.forecast.is_pending() {
+    let note = if plan.forecast.is_pending() || plan.most_checks > 0 {
         ""
     } else {
         "   (everything is cached)"
     };
-    let label = plan.label.as_deref();
-    let label = label.map_or(String::new(), |label| {
-        format!(" --label {}", shell_word(label))
-    });
-    let compared = plan.compared_to.as_deref();
-    let compared = compared.map_or(String::new(), |side| {
-        let only_common = if plan.only_common {
-            " --only-common"
-        } else {
-            ""
-        };
-        format!(" --compare-to {}{only_common}", shell_word(side))
-    });
+    let mut words = typed_again(&["plan", "--exit-code"]);
+    let named = words.iter().position(|word| word == "--compare-to");
+    if let Some(value) = named.map(|at| at + 1)
+        && words.get(value).is_none_or(|next| next.starts_with('-'))
+    {
+        // No baseline was named: it is the one that was found.
+        words.splice(value..value, plan.compared_to.clone());
+    }
+    words.insert(0, "run".to_owned());
+    words.extend(plan.only_common.then(|| "--only-common".to_owned()));
     console.next_line(
         Locale::En,
-        format_args!("compeval run{label}{compared}{note}"),
+        format_args!("compeval {}{note}", words.join(" ")),
     )
 }
 

@@ -19,6 +19,7 @@ use crate::cli::args::Common;
 use crate::report::{
     COLOR_MARK as MARK, Section, TextStyle, TextTable, labelled, styled_sections, wrap_lines,
 };
+use base::files::typed_words;
 use base::locale::Locale;
 use base::redaction::redact_bytes;
 use base::text::{is_shown_escaped, shell_word};
@@ -242,6 +243,27 @@ fn place_flags(common: &Common) -> String {
         Some(format!(" {flag} {}", shell_word(&place)))
     });
     flags.collect()
+}
+
+/// The words of this command as they were typed, each as one word of a shell, without those `left_out`, and without the
+/// place of the project: that is put into every command that is shown.
+pub(crate) fn typed_again(left_out: &[&str]) -> Vec<String> {
+    let (mut typed, mut kept) = (typed_words(), Vec::new());
+    while let Some(word) = typed.next() {
+        let flag = word.split('=').next().unwrap_or_default();
+        let is_long = matches!(flag, "--directory" | "--config");
+        let is_short =
+            !word.starts_with("--") && (word.starts_with("-C") || word.starts_with("-c"));
+        if is_long || is_short {
+            let has_value = word.len() > if is_long { flag.len() } else { 2 };
+            if !has_value {
+                typed.next();
+            }
+        } else if !left_out.contains(&word.as_str()) {
+            kept.push(shell_word(&word));
+        }
+    }
+    kept
 }
 
 /// The first error of standard output. After it nothing more is written: the reader has an incomplete text.

@@ -5,7 +5,7 @@ mod console;
 mod progress;
 
 pub(super) use crate::report::{TextStyle, labelled, paint};
-pub(super) use console::{Console, LogWriter, own_color};
+pub(super) use console::{Console, LogWriter, own_color, typed_again};
 pub(super) use progress::Progress;
 
 use std::io::{self, IsTerminal, Write};

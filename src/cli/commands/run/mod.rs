@@ -14,13 +14,13 @@ use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{RemoteArgs, baseline_of, given, locale_of, selecting_request};
 use crate::cli::screen::Screen;
-use crate::cli::terminal::Console;
+use crate::cli::terminal::{Console, typed_again};
 use crate::evaluation::{EvaluationOutcome, Request, evaluate};
 use crate::parts::PartNumber;
 use crate::pipeline::PIPELINE_FILE;
 use crate::report::{headline, junit};
 use crate::results::{Label, Manifest, Outcome, Summary, first_questions};
-use base::files::{FileError, typed_words, write_whole};
+use base::files::{FileError, write_whole};
 use base::guarded;
 use base::text::shell_word;
 use models::ErrorClass;
@@ -127,7 +127,7 @@ const SAMPLE: &str = "compeval-sample";
 
 /// Writes the sample project unless it is there, and runs it.
 fn run_sample(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
-    let place = PathBuf::from(SAMPLE);
+    let place = common.directory.clone().unwrap_or_default().join(SAMPLE);
     guarded::metadata(&place).map_err(|error| FileError::new("use", &place, error))?;
     if !place.join(PIPELINE_FILE).is_file() {
         init::write_starter(&place, false, common.locale.unwrap_or_default())?;
@@ -289,10 +289,8 @@ fn next_command(
 /// This command as it was typed, with the label that was made up for it, without what kept it from asking, and without the
 /// flag of the sample, whose place is named.
 fn same_command(label: Option<&str>) -> String {
-    let typed = typed_words().filter(|word| word != "--offline" && word != "--sample");
-    let typed = typed.map(|word| shell_word(&word));
-    let named = label.into_iter().map(|label| format!("--label {label}"));
-    let words: Vec<String> = typed.chain(named).collect();
+    let mut words = typed_again(&["--offline", "--sample"]);
+    words.extend(label.map(|label| format!("--label {label}")));
     format!("compeval {}", words.join(" "))
 }
 
