@@ -17,7 +17,7 @@ use crate::facts::{Fact, FactFinder, History, normal_path, suffixes};
 use base::lazy_patterns;
 use base::text::{around, pattern};
 use base::units::Tokens;
-use base::words::{paths, sentences, words};
+use base::words::{WordList, paths, sentences, words};
 
 /// The references of a session up to a point.
 #[derive(Clone, Debug)]
@@ -209,18 +209,16 @@ fn knows_path(path: &str, history: &History, until: usize) -> bool {
 }
 
 /// Extensions that distinguish files from other words with a dot.
-const EXTENSIONS: [&str; 48] = [
-    "rs", "py", "js", "ts", "tsx", "jsx", "mjs", "go", "java", "kt", "c", "h", "cc", "cpp", "hpp",
-    "cs", "rb", "php", "swift", "scala", "sh", "bash", "sql", "html", "css", "scss", "vue", "json",
-    "jsonl", "toml", "yaml", "yml", "xml", "ini", "cfg", "conf", "env", "lock", "md", "txt", "rst",
-    "csv", "log", "proto", "tf", "service", "db", "sqlite",
-];
+const EXTENSIONS: WordList = WordList(
+    "rs py js ts tsx jsx mjs go java kt c h cc cpp hpp cs rb php swift scala sh bash sql html css scss vue json jsonl \
+    toml yaml yml xml ini cfg conf env lock md txt rst csv log proto tf service db sqlite",
+);
 
 /// Whether a run of path characters names a file: by a known extension, or as an absolute path.
 pub fn is_file_path(run: &str) -> bool {
     let name = run.rsplit(['/', '\\']).next().unwrap_or(run);
     let by_extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
-        !stem.is_empty() && EXTENSIONS.contains(&extension.to_lowercase().as_str())
+        !stem.is_empty() && EXTENSIONS.has(&extension.to_lowercase())
     });
     let absolute = run.starts_with(['/', '~']) && run.matches('/').count() > 1;
     by_extension || absolute

@@ -16,22 +16,11 @@ use regex::{Captures, Regex};
 
 use base::lazy_patterns;
 use base::text::{around, pattern};
-use base::words::is_word;
+use base::words::{WordList, is_word};
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+const MONTHS: WordList = WordList(
+    "january february march april may june july august september october november december",
+);
 
 lazy_patterns! {
     ISO_DATE = pattern(r"(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})");
@@ -139,14 +128,14 @@ fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
         .filter(|_| found.name("rest").is_some());
     let month = match spelled {
         Some(at) => {
-            let name = MONTHS.get(at)?;
+            let name = MONTHS.iter().nth(at)?;
             let is_whole = name.get(named.len()..)? == rest
                 || rest.is_empty()
                 || (named == "sep" && rest == "t");
             // "it may 5 times" is not a date
             is_whole
                 .then_some(at)
-                .filter(|_| year.is_some() || *name != "may")?
+                .filter(|_| year.is_some() || name != "may")?
         }
         None => number_in(found, "m")?.checked_sub(1)?,
     };
@@ -158,7 +147,7 @@ fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
         whole.end()
     };
     let range = alone(text, whole.start()..end)?;
-    let name = MONTHS.get(month)?;
+    let name = MONTHS.iter().nth(month)?;
     Some((
         range,
         Cow::Owned(year.map_or(format!("{name} {day}"), |year| {

@@ -22,7 +22,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use base::text::{around, beside};
-use base::words::{is_han, is_kana, is_word};
+use base::words::{WordList, is_han, is_kana, is_word};
 
 use super::conventions::{TextReplacement, numeral, value_of_numeral};
 use super::conventions::{edits_of_conventions, magnitudes_as_written};
@@ -315,7 +315,7 @@ impl<'t> Scan<'t> {
             .before(at)
             .is_none_or(|c| !(c.is_ascii_alphanumeric() || "第几数多上余来.".contains(c)));
         let rest = self.rest(end);
-        let measure = MEASURES.iter().find(|measure| rest.starts_with(**measure));
+        let measure = MEASURES.iter().find(|measure| rest.starts_with(*measure));
         if !self.rules.has(TypographyRules::NUMERALS)
             || !counts
             || measure.is_none()
@@ -506,11 +506,9 @@ fn is_decade(number: &str) -> bool {
 }
 
 /// Measure words. A numeral before one is a number.
-const MEASURES: [&str; 36] = [
-    "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周",
-    "份", "台", "位", "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名",
-    "段", "层", "列", "例", "类", "块", "人",
-];
+const MEASURES: WordList = WordList(
+    "个 次 条 项 种 行 秒 毫秒 微秒 纳秒 分钟 小时 天 周 份 台 位 页 步 轮 处 倍 遍 批 组 张 家 字节 名 段 层 列 例 类 块 人",
+);
 
 /// Whether `c` combines with the character before it.
 fn is_mark(c: char) -> bool {
