@@ -13,17 +13,27 @@ lazy_patterns! {
     FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
 
     DENIAL = pattern(
-        r"(?i)\b(?:not|no|\w+n't|cannot|unable|fail\w*|errors?|denied|declined|rejected|refused|abort\w*|cancell?ed|interrupted|blocked|forbidden|disallowed|invalid|requires?|timed out|timeout|false|since|outside|exists|read-only|multiple|E[A-Z]{4,})\b|未|不|已存在|无法|没有|拒绝|失败|取消|中止|禁止",
+        r"(?i)\b(?:not|no|\w+n't|cannot|unable|fail\w*|errors?|denied|declined|rejected|refused|abort\w*|cancell?ed|interrupted|blocked|forbidden|disallowed|invalid|requires?|timed out|timeout|false|since|outside|exists|read-only|multiple|(?-i:E[A-Z]{4,}))\b|未|不|已存在|无法|没有|拒绝|失败|取消|中止|禁止",
     );
 
     SUCCESS = pattern(
-        r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|updated|created|wrote|written|applied|saved|edited|inserted|overwr\w+|replaced|ok|done)\b|成功|完成|已(?:创建|新建|更新|修改|写入|保存|替换|应用)",
+        r"(?i)\b(?:success\w*|(?:0|no) (?:failed|rejected|invalid|errors?)|updated|created|wrote|written|applied|saved|edited|inserted|overwr\w+|replaced|ok|done|no output)\b|成功|完成|已(?:创建|新建|更新|修改|写入|保存|替换|应用)",
+    );
+
+    CALL = pattern(
+        r"(?i)\b(?:user|command|tool|execution|polic\w+|hook|sandbox|approv\w+)\b|用户|命令|工具",
     );
 
     NAMED_ERROR = pattern(r"^\w*(?:Error|Exception): ");
 
     REFUSED = pattern(
-        r"(?i)^(?:error: )?[\[(]?(?:(?:the )?user (?:has )?(?:denied|declined|rejected|refused|did not allow|didn't allow|does not want|doesn't want)|.{0,40}\b(?:denied|declined|rejected|refused) by (?:the )?user|(?:denied|declined|rejected)\W*$)",
+        r#"(?ix)^(?:error:\s)?[\[(]?(?:
+            (?:the\s)?user\s(?:has\s)?(?:denied|declined|rejected|refused|skipped|chose\snot\sto|did\snot\sallow|didn't\sallow|does\snot\swant|doesn't\swant)
+            | .{0,40}\b(?:denied|declined|rejected|refused)\sby\s(?:the\s)?user | skipped\sdue\sto\suser | (?:denied|declined|rejected)\W*$
+            | permission\s(?:to\suse\s\w+\s(?:with\scommand|has\sbeen\sdenied) | for\sthis\saction\shas\sbeen\sdenied | denied\sand\scould\snot\srequest)
+            | pretooluse:\S+\shook | .{0,40}\bblocked\sby\shook | operation\scancelled\]
+            | tool\s(?:call|execution)\b.{0,60}\b(?:denied|rejected) | exec_command\sfailed\sfor\s.*\brejected\sby
+            | \{.*"exit_code":\s?-1.*"status":\s?"blocked)"#,
     );
 
     JSON_ERROR = pattern(
@@ -68,6 +78,12 @@ pub(crate) fn may_deny(result: &str) -> bool {
     // Code, a diff or a numbered line begins with no word.
     let is_prose = line.starts_with(char::is_alphanumeric) && !line.ends_with(['{', ':', ';']);
     result.len() <= LONGEST && is_prose && DENIAL.is_match(line) && !SUCCESS.is_match(line)
+}
+
+/// Whether the result of a command leaves open whether it was run: it denies something of the call, and has no exit code.
+/// What the command itself printed denies other things.
+pub(super) fn may_deny_command(result: &str) -> bool {
+    may_deny(result) && CALL.is_match(result) && recorded_exit_code(result).is_none()
 }
 
 /// Whether the head of a result is marked as an error, or is that of a JSON object that names one.
@@ -254,14 +270,38 @@ mod tests {
             "def test_failed_edit():\n    pass",
             "# A rejected patch",
             "14 passed",
+            "(no output)",
+            "Command `echo x > a.c` executed with exit code 0.",
+            "51:## Planning Contract Enforcement",
             "已写入，无需其他操作",
         ] {
             assert!(!is_failed_result(result) && !may_deny(result), "{result}");
         }
-        for result in ["The user declined this command.", "Error: declined"] {
+        for result in [
+            "The user declined this command.",
+            "Error: declined",
+            "Error: Permission to use Bash with command sed -i s/a/b/ \\\n a.py has been denied.",
+            "Permission for this action has been denied. Reason: it cannot be undone",
+            "Permission denied and could not request permission from user",
+            "Error: PreToolUse:Bash hook error: [./guard.sh]: no sed",
+            "Bash operation blocked by hook:\n- no sed",
+            "[Operation Cancelled] Reason: User did not allow tool call",
+            "Tool execution for \"run_shell_command\" denied by policy.",
+            "exec_command failed for `/bin/bash -lc 'rm a.py'`: Rejected(\"rejected by user\")",
+            r#"{"output": "", "exit_code": -1, "error": "no", "status": "blocked"}"#,
+            "The user chose not to run this tool call",
+        ] {
             assert!(is_refused_by_user(result), "{result}");
         }
-        assert!(!is_refused_by_user("Permission denied (publickey)"));
+        for result in [
+            "Permission denied (publickey)",
+            "ERROR: Permission to o/r.git denied to bob.",
+            "PostToolUse:Bash hook error: a line is too long",
+            r#"{"issue": 7, "status": "blocked"}"#,
+            "The user denies it in tests/deny.py",
+        ] {
+            assert!(!is_refused_by_user(result), "{result}");
+        }
     }
 
     #[test]

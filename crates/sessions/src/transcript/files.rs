@@ -5,26 +5,26 @@ use serde_json::{Map, Value};
 use super::operation::{FileAction, FileOperation};
 use super::shell::{ShellCommand, may_change_unnamed_files, shell_commands};
 use base::message::ToolCall;
+use base::words::WordList;
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
 pub fn is_file_path_key(key: &str) -> bool {
-    matches!(
-        key,
-        "path"
-            | "file_path"
-            | "filePath"
-            | "absolute_path"
-            | "notebook_path"
-            | "filename"
-            | "file"
-            | "target_file"
-            | "targetFile"
-            | "relative_path"
-    )
+    const KEYS: WordList = WordList(
+        "path file_path filePath absolute_path notebook_path filename file target_file targetFile relative_path",
+    );
+    KEYS.has(key)
 }
 
 /// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
 pub fn is_same_file(a: &str, b: &str) -> bool {
+    // Windows has `C:\a` and `C:/a`, and a shell of Unix writes `/c/a` there.
+    if [a, b]
+        .iter()
+        .any(|path| path.contains('\\') || path.starts_with("C:/"))
+    {
+        let [a, b] = [a, b].map(|path| path.replace('\\', "/").replace("C:/", "/c/"));
+        return is_same_file(&a, &b);
+    }
     let [a, b] = [a, b].map(|path| path.trim_start_matches("./").trim_start_matches("../"));
     let (long, short) = if a.len() > b.len() { (a, b) } else { (b, a) };
     let short = short.strip_prefix('~').unwrap_or(short);
@@ -435,5 +435,17 @@ mod tests {
     #[test]
     fn one_file_has_a_short_and_a_rooted_path() {
         assert!(is_same_file("/r/src/a.rs", "src/a.rs") && !is_same_file("/r/a.rs", "a.rs"));
+        let windows = r"C:\proj\src\a.rs";
+        for other in [
+            r"src\a.rs",
+            "C:/proj/src/a.rs",
+            "/c/proj/src/a.rs",
+            "src/a.rs",
+        ] {
+            assert!(is_same_file(windows, other), "{other}");
+        }
+        for other in ["/d/proj/src/a.rs", r"lib\a.rs", "a.rs", "x:a.rs"] {
+            assert!(!is_same_file(windows, other), "{other}");
+        }
     }
 }

@@ -2,12 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::exit_code::{is_failed_result, is_refused_by_user, may_deny, names_no_file};
+use super::exit_code::{
+    is_failed_result, is_refused_by_user, may_deny, may_deny_command, names_no_file,
+};
 use super::files::{
     command_of, file_operation, file_operations, is_same_file, may_change_any_file,
 };
-use super::operation::{FileAction, FileOperation};
+use super::operation::{FileAction, FileOperation, file_name};
+use super::shell::{ShellCommand, shell_commands};
+use base::lazy_patterns;
 use base::message::{Message, Role, ToolCall};
+use base::text::pattern;
+use base::words::WordList;
 
 /// What happened to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,44 +59,51 @@ impl FileLedger {
             folder: common_folder(calls.iter().flat_map(|(.., operations)| operations)),
             ..FileLedger::default()
         };
-        let results: HashMap<&str, &str> = messages
-            .iter()
-            .filter_map(|one| Some((one.tool_call_id.as_deref()?, one.content.as_str())))
-            .collect();
-        let mut unclear: Vec<&str> = Vec::new();
+        let results = results_by_call(messages);
+        let mut unclear: Vec<String> = Vec::new();
+        let mut makes_project = None;
         for (at, call, mut operations) in calls {
             let result = results.get(call.id.as_str()).copied().unwrap_or("");
             let is_missing = names_no_file(result);
             operations.retain(|one| {
                 one.action != FileAction::Read || !is_missing && !is_listing(&one.path, result)
             });
+            let commands = shell_commands(&command_of(call).unwrap_or_default());
             if operations.is_empty() || has_own_program(call) {
-                unclear.push(&call.function.arguments);
+                unclear.push(call.function.arguments.clone());
+            } else {
+                let doubtful = commands.iter().filter(|command| command.is_unclear());
+                unclear.extend(doubtful.map(|command| command.words.join(" ")));
             }
-            // An edit that was refused did not happen; a command may have changed files before it failed.
-            let is_refused = is_failed_result(result) || is_missing;
-            let is_tool = file_operation(call).is_some() || command_of(call).is_none();
-            if is_refused_by_user(result) {
-                continue;
-            }
-            if may_change_any_file(call) {
+            if !is_refused_by_user(result) && may_change_any_file(call) {
                 let known = ledger.files.iter_mut();
                 known.for_each(|file| file.uncertain = true);
+                let made = commands.iter().filter_map(ShellCommand::makes_project);
+                makes_project = makes_project.max(made.max());
             }
-            if is_tool && !is_refused && may_deny(result) {
+            let was_done = was_done(call, result);
+            if was_done == Some(false) {
+                continue;
+            }
+            if was_done.is_none() {
                 operations.retain(|one| one.action == FileAction::Read);
-                unclear.push(&call.function.arguments);
+                unclear.push(call.function.arguments.clone());
             }
-            for operation in operations.iter().filter(|_| !(is_refused && is_tool)) {
-                let said = is_said_to_be_new(result).filter(|_| is_tool);
+            // What `>>` writes to may be new; another change needs the file.
+            let appends = is_shell(call) && call.function.arguments.contains(">>");
+            for operation in &operations {
+                let said = is_said_to_be_new(result).filter(|_| !is_shell(call));
                 let is_new = said
-                    .or_else(|| (!is_named_before(messages, at, &operation.path)).then_some(true));
+                    .or_else(|| (!is_named_before(messages, at, &operation.path)).then_some(true))
+                    .filter(|_| operation.action != FileAction::Change || appends);
                 ledger.add(operation, is_new, at);
             }
         }
         for file in &mut ledger.files {
-            let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-            file.uncertain |= unclear.iter().any(|arguments| arguments.contains(name));
+            let name = file_name(&file.path);
+            let ending = name.rsplit('.').next().unwrap_or(name);
+            file.uncertain |= unclear.iter().any(|text| text.contains(name))
+                || makes_project.is_some_and(|makes_all| makes_all || DATA.has(ending));
         }
         ledger.doubt_namesakes();
         ledger
@@ -104,7 +117,7 @@ impl FileLedger {
             .filter(|file| (file.created || file.modified) && !file.path.contains(['/', '\\']));
         let changed: Vec<String> = changed.map(|file| file.path.clone()).collect();
         for file in &mut self.files {
-            let name = file.path.rsplit(['/', '\\']).next().unwrap_or(&file.path);
+            let name = file_name(&file.path);
             let is_rooted = file.path.starts_with(['/', '~']) || file.path.contains('\\');
             let is_elsewhere = self.folder.is_empty() || !file.path.starts_with(&self.folder);
             file.uncertain |= is_rooted && is_elsewhere && changed.iter().any(|bare| bare == name);
@@ -165,8 +178,8 @@ impl FileLedger {
             FileAction::Create => file.created = true,
             FileAction::Write if !is_known && is_new == Some(true) => file.created = true,
             FileAction::Write | FileAction::Change => {
-                file.may_be_new |=
-                    operation.action == FileAction::Write && !is_known && is_new.is_none();
+                let is_write = operation.action == FileAction::Write;
+                file.may_be_new |= !is_known && is_write == is_new.is_none();
                 file.modified = true;
             }
             FileAction::Read => file.read = true,
@@ -189,17 +202,36 @@ impl FileLedger {
     }
 }
 
+/// The endings of files that a package manager writes.
+const DATA: WordList = WordList("json toml lock mod sum yaml yml exs");
+
+/// Whether `call` was done, as its result says; `None` if it may have been refused. A command may have changed files
+/// before it failed, and one that has an exit code was run.
+pub fn was_done(call: &ToolCall, result: &str) -> Option<bool> {
+    let is_shell = is_shell(call);
+    let has_failed = is_failed_result(result) || names_no_file(result);
+    if is_refused_by_user(result) || !is_shell && has_failed {
+        return Some(false);
+    }
+    let may_deny = if is_shell { may_deny_command } else { may_deny };
+    (!may_deny(result)).then_some(true)
+}
+
+fn is_shell(call: &ToolCall) -> bool {
+    file_operation(call).is_none() && command_of(call).is_some()
+}
+
+/// The results in `messages`, by the calls that they answer.
+pub fn results_by_call(messages: &[Message]) -> HashMap<&str, &str> {
+    let results = messages.iter();
+    results
+        .filter_map(|one| Some((one.tool_call_id.as_deref()?, one.content.as_str())))
+        .collect()
+}
+
 /// The folder that all rooted paths of a session are in, but for those of the system; empty if there is none.
 fn common_folder<'o>(operations: impl Iterator<Item = &'o FileOperation>) -> String {
-    const OF_SYSTEM: [&str; 7] = [
-        "/tmp/",
-        "/var/",
-        "/usr/",
-        "/etc/",
-        "/dev/",
-        "/proc/",
-        "/private/",
-    ];
+    const OF_SYSTEM: WordList = WordList("/tmp/ /var/ /usr/ /etc/ /dev/ /proc/ /private/");
     let paths = operations.map(|operation| operation.path.as_str());
     let own =
         |path: &&str| path.starts_with('/') && !OF_SYSTEM.iter().any(|root| path.starts_with(root));
@@ -216,18 +248,10 @@ fn common_folder<'o>(operations: impl Iterator<Item = &'o FileOperation>) -> Str
 
 /// Whether a call runs a program of its own making, whose changes no one can read off it.
 fn has_own_program(call: &ToolCall) -> bool {
-    const PROGRAMS: [&str; 8] = [
-        "python",
-        "node ",
-        "perl ",
-        "ruby ",
-        "awk ",
-        "php ",
-        "deno ",
-        "osascript",
-    ];
-    let arguments = &call.function.arguments;
-    PROGRAMS.iter().any(|program| arguments.contains(program)) && command_of(call).is_some()
+    lazy_patterns! {
+        PROGRAM = pattern("python|osascript|(?:node|perl|ruby|awk|php|deno) ");
+    }
+    PROGRAM.is_match(&call.function.arguments) && command_of(call).is_some()
 }
 
 /// Whether a result says that the file is new (`Some(true)`) or was there before (`Some(false)`).
@@ -249,11 +273,7 @@ fn is_said_to_be_new(result: &str) -> Option<bool> {
 /// Whether the result of reading `path` lists a folder: names alone, for a path without an extension, or a mark of it.
 fn is_listing(path: &str, result: &str) -> bool {
     const MARKS: [&str; 2] = ["directory</type>", "files and directories up to"];
-    let name = path
-        .trim_end_matches('/')
-        .rsplit('/')
-        .next()
-        .unwrap_or(path);
+    let name = file_name(path.trim_end_matches('/'));
     let may_be_folder = !name.trim_start_matches('.').contains('.');
     let is_name = |line: &str| !line.contains(char::is_whitespace);
     let head: String = result.chars().take(400).collect();
@@ -264,7 +284,7 @@ fn is_listing(path: &str, result: &str) -> bool {
 /// Whether a call or a result before message `at` names the file: then it may have been there. What the user asks for
 /// need not exist.
 fn is_named_before(messages: &[Message], at: usize, path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = file_name(path);
     messages.iter().take(at).any(|message| {
         let is_result = message.role == Role::Tool && message.content.contains(name);
         let mut calls = message.tool_calls.iter();
@@ -324,6 +344,95 @@ mod tests {
         let ledger = session(&[read("a.rs"), run("cargo fmt", ""), read("b.rs")]);
         let states: Vec<bool> = ledger.files.iter().map(|file| file.uncertain).collect();
         assert_eq!(states, [true, false]);
+    }
+
+    #[test]
+    fn a_command_that_was_not_run_changed_nothing_and_one_that_failed_may_have() {
+        let state = |result: &str| {
+            let ledger = session(&[
+                ("read", json!({"path": "src/b.py"}), "x"),
+                ("bash", json!({"command": "sed -i s/x/y/ src/b.py"}), result),
+            ]);
+            (ledger.files[0].modified, ledger.files[0].uncertain)
+        };
+        for refused in [
+            "Permission to use Bash has been denied.",
+            "[Operation Cancelled] Reason: User did not allow tool call",
+        ] {
+            assert_eq!(state(refused), (false, false), "{refused}");
+        }
+        for open in [
+            "Command blocked by sandbox policy",
+            "This command requires approval",
+            "命令被用户取消",
+        ] {
+            assert_eq!(state(open), (false, true), "{open}");
+        }
+        for done in [
+            "",
+            "Exit code 1\nmake: no such target",
+            "2 files changed",
+            "3 failed, 2 passed",
+            "port 80 is not free",
+        ] {
+            assert_eq!(state(done), (true, false), "{done}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_may_have_written_beside_what_is_evident_is_uncertain() {
+        let doubts = |command: &str| {
+            let read = |path: &str| ("read", json!({ "path": path }), "x");
+            let run = ("bash", json!({ "command": command }), "");
+            let ledger = session(&[run, read("web/package.json"), read(r"C:\web\app.css")]);
+            let files = ledger.files.iter().filter(|file| file.path != "b.py");
+            files.map(|file| file.uncertain).collect::<Vec<bool>>()
+        };
+        for (command, expected) in [
+            ("npm install lodash && cat web/package.json", [true, false]),
+            ("npx create-next-app web", [true, true]),
+            (
+                "cat b.py && (cd web && gsed -i s/x/y/ app.css)",
+                [false, true],
+            ),
+            (
+                "cat b.py; curl -o web/package.json https://x.org/a",
+                [true, false],
+            ),
+            (r"Set-Content -Path C:\web\app.css -Value x", [false, true]),
+            (
+                "cat b.py && grep -n x web/package.json | wc -l",
+                [false, false],
+            ),
+            ("cat b.py && npm run build", [false, false]),
+            ("cat b.py && diff app.css b.css", [false, false]),
+        ] {
+            assert_eq!(doubts(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_appended_to_a_file_that_nothing_named_may_make_it() {
+        let may_be_new = |calls: &[(&str, Value, &str)]| {
+            let ledger = session(calls);
+            ledger
+                .files
+                .last()
+                .map(|file| (file.modified, file.may_be_new))
+        };
+        let append = || ("bash", json!({"command": "echo x >> docs/a.md"}), "");
+        let read = ("read", json!({"path": "docs/a.md"}), "x");
+        let listed = ("bash", json!({"command": "ls docs"}), "a.md\nb.md");
+        let edit = ("edit", json!({"path": "docs/a.md"}), "ok");
+        assert_eq!(may_be_new(&[append()]), Some((true, true)));
+        for known in [read, listed] {
+            assert_eq!(may_be_new(&[known, append()]), Some((true, false)));
+        }
+        assert_eq!(
+            may_be_new(&[edit]),
+            Some((true, false)),
+            "an edit needs a file"
+        );
     }
 
     #[test]

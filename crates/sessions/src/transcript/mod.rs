@@ -34,7 +34,7 @@ pub use fixture::{
     points_at_shares, render, tool_schemas,
 };
 pub use fold::{MappedFold, fold, fold_by, fold_document};
-pub use ledger::{FileLedger, FileRecord};
+pub use ledger::{FileLedger, FileRecord, results_by_call, was_done};
 pub use operation::{FileAction, FileOperation, without_lines};
 pub use shell::{ShellCommand, may_change_unnamed_files, shell_commands};
 pub use typed::typed_words;

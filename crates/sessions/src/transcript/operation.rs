@@ -47,6 +47,11 @@ impl FileOperation {
     }
 }
 
+/// The name of the file at a path of Unix or Windows.
+pub(super) fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
 /// The path without the range of lines, or the view of the file, that some tools let follow it: `a.rs:30-75`,
 /// `a.rs:conflicts`, `a.rs#L3`.
 pub fn without_lines(path: &str) -> &str {

@@ -20,21 +20,38 @@ pub struct ShellCommand {
 impl ShellCommand {
     /// The program that it runs and its arguments, without what stands before a program and without redirections.
     pub fn run(&self) -> Vec<&str> {
-        const PREFIXES: [&str; 9] = [
-            "sudo", "time", "env", "nohup", "do", "then", "else", "!", "{",
-        ];
+        const PREFIXES: WordList = WordList("sudo time env nohup do then else ! {");
         let words = without_redirections(&self.words).into_iter();
         words
-            .skip_while(|word| PREFIXES.contains(word) || is_setting(word))
+            .skip_while(|word| PREFIXES.has(word) || is_setting(word))
             .collect()
+    }
+
+    /// Whether it lets a package manager write files: the list of packages or, where `true`, a whole project.
+    pub(super) fn makes_project(&self) -> Option<bool> {
+        let run = self.run();
+        let (_, rest) = run.split_first().filter(|(name, _)| is_runner(name))?;
+        let task = rest.iter().find(|word| !word.starts_with('-'))?;
+        let makes_all = matches!(*task, "create" | "new" | "init")
+            || rest.iter().any(|word| word.starts_with("create-"));
+        (makes_all || WRITES_MANIFEST.has(task)).then_some(makes_all)
     }
 
     /// Whether it may change files that it does not name. `line` is the whole command line, with what it passes on.
     fn may_change_unnamed(&self, line: &str) -> bool {
         self.run().split_first().is_some_and(|(program, rest)| {
             let name = program.rsplit('/').next().unwrap_or(program);
-            is_own_script(program) || changes_unnamed(name, rest, line)
+            is_own_script(program)
+                || self.makes_project().is_some()
+                || changes_unnamed(name, rest, line)
         })
+    }
+
+    /// Whether it may do more than what is evident.
+    pub(super) fn is_unclear(&self) -> bool {
+        let run = self.run();
+        let is_reader = run.first().is_none_or(|program| READERS.has(program));
+        !is_reader && self.operations().is_empty()
     }
 
     /// Its evident file operations, in order. What a branch or a loop may change is not evident.
@@ -165,12 +182,11 @@ fn is_own_script(program: &str) -> bool {
 
 /// Whether a program, or the task that it runs, rewrites the files that it finds.
 fn rewrites(program: &str, rest: &[&str]) -> bool {
-    const READERS: [&str; 8] = ["grep", "rg", "ag", "ack", "echo", "man", "cat", "ls"];
     const REWRITERS: WordList = WordList(
         "patch gofmt goimports rustfmt isort autopep8 yapf autoflake shfmt pyupgrade dos2unix rsync unzip jscodeshift \
         rubocop swiftformat fastmod",
     );
-    if has(rest, &["--check", "--dry-run", "--diff", "-l", "-n"]) || READERS.contains(&program) {
+    if has(rest, &["--check", "--dry-run", "--diff", "-l", "-n"]) || READERS.has(program) {
         return false;
     }
     let subcommand = rest.iter().find(|word| !word.starts_with('-'));
@@ -182,9 +198,11 @@ fn rewrites(program: &str, rest: &[&str]) -> bool {
             &["--write", "--fix", "--in-place", "--inplace", "--apply"],
         )
         || subcommand.is_some_and(|word| matches!(*word, "fmt" | "format"))
-        || is_runner(program) && subcommand.is_some_and(|word| WRITES_MANIFEST.has(word))
         || is_runner(program) && runs_formatter(rest)
 }
+
+/// Programs that write no file.
+const READERS: WordList = WordList("grep rg ag ack echo man cat ls wc diff test [ cd");
 
 /// Subcommands of package managers that change the file that names the packages.
 const WRITES_MANIFEST: WordList =
@@ -251,24 +269,21 @@ fn changes_work_tree(rest: &[&str]) -> bool {
 
 /// Whether a program runs tasks that have names.
 fn is_runner(program: &str) -> bool {
-    const RUNNERS: [&str; 24] = [
-        "composer", "helm", "make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "npx",
-        "bunx", "cargo", "go", "deno", "mix", "dotnet", "uv", "uvx", "poetry", "tox", "nox",
-        "gradlew", "mvn",
-    ];
-    RUNNERS.contains(&program)
+    const RUNNERS: WordList = WordList(
+        "composer helm make just task rake npm pnpm yarn bun npx bunx cargo go deno mix dotnet uv uvx poetry tox nox \
+        gradlew mvn",
+    );
+    RUNNERS.has(program)
 }
 
 /// Whether the name of a task or of a module has a word of rewriting in it.
 fn runs_formatter(rest: &[&str]) -> bool {
-    const WORDS: [&str; 12] = [
-        "fmt", "format", "prettier", "black", "isort", "fix", "autofix", "write", "codegen",
-        "generate", "gen", "migrate",
-    ];
+    const WORDS: WordList =
+        WordList("fmt format prettier black isort fix autofix write codegen generate gen migrate");
     let mut parts = rest
         .iter()
         .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()));
-    parts.any(|part| WORDS.contains(&part))
+    parts.any(|part| WORDS.has(part))
 }
 
 fn is_rooted(path: &str) -> bool {
@@ -319,7 +334,7 @@ fn actions_of_program(run: &[&str]) -> Vec<(FileAction, String)> {
         ("sed", _) if edits_in_place(all) => each(FileAction::Change, &files_of_sed(all)),
         ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
         ("cp", [_, to]) if !has_option(all, &['r', 'R', 'a']) => each(FileAction::Write, &[to]),
-        ("git", ["rm", rest @ ..]) => each(FileAction::Delete, rest),
+        ("git", ["rm", rest @ ..]) if !all.contains(&"--cached") => each(FileAction::Delete, rest),
         _ => Vec::new(),
     }
 }
@@ -579,6 +594,7 @@ mod tests {
                 .is_empty()
         );
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
+        assert!(of("git rm --cached src/a.py").is_empty());
         assert!(of("grep '>' src/y.py; grep -n \">>\" a.md").is_empty());
     }
 
@@ -613,6 +629,8 @@ mod tests {
             "npm install lodash",
             "cargo add serde",
             "go mod tidy",
+            "npx --yes create-next-app@latest todo",
+            "pnpm dlx create-vite web",
             "gh pr checkout 3",
             "npm run lint:fix",
             "npx prettier --write src",
@@ -643,6 +661,8 @@ mod tests {
             "grep -rn format src",
             "cargo fmt --check",
             "cargo test",
+            "npm run build",
+            "npm run test -- --create",
             "ls src | xargs wc -l",
             "mv a.rs b.rs",
             "docker ps --format x",
