@@ -344,6 +344,33 @@ mod tests {
         let open = json!([{"content": "Write the parser", "status": "pending"}]);
         assert_eq!(plan(std::slice::from_ref(&open)), ["Write the parser"]);
         assert!(plan(&[open, json!([])]).is_empty());
+        for (state, is_over) in [
+            ("COMPLETED", true),
+            ("canceled", true),
+            ("skipped", true),
+            ("TODO_STATUS_COMPLETED", true),
+            ("PENDING", false),
+            ("incomplete", false),
+            ("blocked", false),
+            ("", false),
+        ] {
+            let list = json!([{"content": "Write the parser", "status": state}]);
+            assert_eq!(plan(&[list]).is_empty(), is_over, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_list_and_the_list_of_a_server_are_no_plan() {
+        let plan = |name: &str, merge: bool| {
+            let list = json!([{"id": "1", "title": "Port the rows", "status": "open"}]);
+            let arguments = json!({"items": list, "merge": merge});
+            SessionOutline::from_messages(&calls(&[(name, arguments, "ok")])).plan
+        };
+        assert!(plan("todo_write", true).is_empty());
+        assert!(plan("mcp__jira__create_issues", false).is_empty());
+        for name in ["todo_write", "update_plan", "mcp_list"] {
+            assert_eq!(plan(name, false), ["Port the rows"], "{name}");
+        }
     }
 
     #[test]
@@ -385,6 +412,79 @@ mod tests {
         assert_eq!(said("I set padding: 4px on the list."), ["4px"]);
         assert!(said("Set padding: 4px on the list.\nSet padding: 8px on the button.").is_empty());
         assert!(said("The log says max_conn=100 is not enough.").is_empty());
+        for weighed in [
+            "We could raise max_conn = 500, but I leave it.",
+            "It should be cache_ttl = 600 in production.",
+            "For example max_age = 3600 is enough.",
+        ] {
+            assert!(said(weighed).is_empty(), "{weighed}");
+        }
+        for text in ["Set example_age = 36 now.", "I set shoulder = 4 here."] {
+            assert_eq!(said(text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_another_file_gives_differently_is_not_sure() {
+        let write =
+            |path: &str, text: &str| ("write", json!({"path": path, "content": text}), "ok");
+        let sure = |session: &[(&str, serde_json::Value, &str)]| {
+            let outline = SessionOutline::from_messages(&calls(session));
+            outline
+                .values
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect::<Vec<_>>()
+        };
+        let first = || write("/r/api.toml", "port = 80");
+        assert!(sure(&[first(), write("/r/admin.toml", "port = 90")]).is_empty());
+        assert_eq!(sure(&[first(), write("/r/api.toml", "port = 90")]), ["90"]);
+        assert_eq!(
+            sure(&[first(), write("/r/admin.toml", "port = 80")]),
+            ["80"]
+        );
+    }
+
+    /// Calls of tools, each with its result.
+    fn calls(calls: &[(&str, serde_json::Value, &str)]) -> Vec<Message> {
+        let called = (0..)
+            .zip(calls)
+            .flat_map(|(at, (name, arguments, result))| {
+                let id = format!("c{at}");
+                let mut call = Message::text(Role::Assistant, "");
+                call.tool_calls
+                    .push(ToolCall::new(&id, *name, arguments.to_string()));
+                [call, Message::result(&id, *result)]
+            });
+        called.collect()
+    }
+
+    #[test]
+    fn an_edit_that_was_not_done_gives_neither_a_value_nor_a_detail() {
+        let edit = |old: &str, new: &str, result| {
+            let arguments = json!({"file_path": "a.toml", "old_string": old, "new_string": new});
+            let done = (
+                "Edit",
+                json!({"file_path": "a.toml", "old_string": "x", "new_string": "waits"}),
+                "ok",
+            );
+            let notes = SessionNotes::from_messages(&calls(&[done, ("Edit", arguments, result)]));
+            (notes.values.len(), notes.files[0].details.len())
+        };
+        for result in [
+            "<tool_use_error>String to replace not found in file.</tool_use_error>",
+            "The user doesn't want to proceed with this tool use.",
+            "The write was blocked by a policy",
+        ] {
+            assert_eq!(edit("port = 80", "port = 90", result), (0, 1), "{result}");
+        }
+        for result in [
+            "ok",
+            "",
+            "a.toml has been updated, no other file was touched.",
+        ] {
+            assert_eq!(edit("port = 80", "port = 90", result), (1, 2), "{result}");
+        }
     }
 
     #[test]

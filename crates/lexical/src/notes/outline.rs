@@ -149,7 +149,8 @@ fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
     span.iter().flat_map(|message| &message.tool_calls)
 }
 
-/// The items of the agent's own list with their states, if the call writes one; its tool may have any name.
+/// The items of the agent's own list with their states, if the call writes one; its tool may have any name, but
+/// a list that goes to a server is not the agent's own.
 pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
     let arguments = call.arguments()?;
     let mut lists = ["todos", "plan", "items", "tasks"].into_iter();
@@ -163,14 +164,23 @@ pub fn todo_items(call: &ToolCall) -> Option<Vec<(String, String)>> {
     });
     // An empty list is one that the agent has cleared.
     let is_own = list.is_empty() || list.iter().any(|item| item.get("status").is_some());
-    is_own.then(|| items.collect())
+    (is_own && !call.function.name.starts_with("mcp__")).then(|| items.collect())
 }
 
-/// The unfinished items of the agent's own list, as it wrote it last.
+/// The unfinished items of the agent's own list, as it wrote it last; none if it wrote only what changes in the list.
 fn open_plan(span: &[Message]) -> Vec<String> {
-    let mut items = calls(span).rev().find_map(todo_items).unwrap_or_default();
+    const OVER: WordList =
+        WordList("completed complete done finished closed cancelled canceled skipped");
+    let mut lists = calls(span)
+        .rev()
+        .filter_map(|call| Some((call.arguments()?, todo_items(call)?)));
+    let Some((arguments, mut items)) = lists.next() else {
+        return Vec::new();
+    };
+    let is_whole = arguments.get("merge") != Some(&Value::Bool(true));
     items.retain(|(text, state)| {
-        !text.is_empty() && !matches!(state.as_str(), "completed" | "done" | "cancelled")
+        let state = state.to_lowercase();
+        is_whole && !text.is_empty() && !OVER.has(state.trim_start_matches("todo_status_"))
     });
     items.into_iter().map(|(text, _)| text).collect()
 }

@@ -50,9 +50,9 @@ rule!(
     r"(?i)^(now )?(let me|let's|i['’]ll |i will|i['’]?( a)?m going)|^(now i|i need to|i should|wait|让我|我来|我将)"
 );
 rule!(
-    /// Whether a sentence tells what a program or a file says.
+    /// Whether a sentence tells what a program or a file says, only weighs something, or gives an example.
     reports,
-    r"(?i)\b(says?|said|shows?|reports?|reported|prints?|printed|logs?|exceeded|expected)\b|日志|输出|显示|超出"
+    r"(?i)\b(says?|said|shows?|reports?|reported|prints?|printed|logs?|exceeded|expected|could|would|should|might|for (example|instance)|e\.g)\b|日志|输出|显示|超出|例如|比如|应该|可以"
 );
 rule!(
     /// Whether a line looks like the output of a failing program.
@@ -78,7 +78,9 @@ rule!(
         FAIL(?:ED)?:?\s+\S+(?:\s+[(>›].*)?$
         | npm\s(?:ERR!|error)\s*(?:$|code\s|errno\s|syscall\s|path\s|A\scomplete\slog|\S*[/\\]\S*$|\w*\s*$|\w+\sThis\sis\srelated|Test\sfailed|Exit\sstatus)
         | thread\s'.*'.*\spanicked\sat\s\S+:\d+:\d+:?$
-        | error:\s(?:could\snot\scompile|aborting\sdue\sto|test\sfailed,|\d+\stargets?\sfailed|recipe\s|script\s)
+        | error:\s(?:could\snot\scompile|aborting\sdue\sto|test\sfailed,|\d+\stargets?\sfailed|[Rr]ecipe\s|script\s|subprocess-exited|metadata-generation|fatalError$)
+        | ERROR:\s(?:Build\sdid\sNOT|InvocationError\sfor\s|failed\sto\ssolve:\sprocess\s)
+        | (?:collect2|clang(?:\+\+)?):\serror:\s(?:ld\sreturned|linker\scommand\sfailed)
         | make(?:\[\d+\])?:\s\*\*\*
         | Traceback\s\(most\srecent
         )|\bELIFECYCLE\b"
@@ -136,6 +138,15 @@ mod tests {
             "thread 'main' panicked at src/main.rs:4:5:",
             "error: could not compile `app` (lib) due to 2 previous errors",
             "make: *** [check] Error 1",
+            "ERROR: Build did NOT complete successfully",
+            "ERROR: InvocationError for command /r/.tox/bin/pytest (exited with code 1)",
+            "ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfully: exit code: 1",
+            "collect2: error: ld returned 1 exit status",
+            "clang: error: linker command failed with exit code 1 (use -v to see invocation)",
+            "error: subprocess-exited-with-error",
+            "error: metadata-generation-failed",
+            "error: Recipe `test` failed on line 3 with exit code 1",
+            "error: fatalError",
         ] {
             assert!(points_elsewhere(line), "{line}");
         }
@@ -144,6 +155,10 @@ mod tests {
             "npm ERR! enoent ENOENT: no such file or directory, open 'a.json'",
             "npm ERR! Missing script: \"bild\"",
             "error[E0308]: mismatched types",
+            "clang: error: no such file or directory: 'a.c'",
+            "ERROR: failed to solve: rust:9: not found",
+            "error: Justfile does not contain recipe `bild`.",
+            "error: fatalError(_:file:line:) takes a message",
         ] {
             assert!(!points_elsewhere(line), "{line}");
         }

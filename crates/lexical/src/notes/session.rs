@@ -13,7 +13,7 @@ use base::words::{WordList, sentences};
 use sessions::transcript::{
     CLEARED_RESULT, FileAction, FileLedger, FileOperation, FileRecord, Message, Role, ToolCall,
     command_among, command_of, file_operation, file_operations, is_refused_by_user, is_same_file,
-    recorded_exit_code, shell_commands, stated_exit_code,
+    recorded_exit_code, results_by_call, shell_commands, stated_exit_code, was_done,
 };
 
 /// All extracted facts, in the order of the transcript.
@@ -35,6 +35,10 @@ pub struct SessionNotes {
     pub values: Vec<(String, String)>,
     /// Keys of values to which one message gave two values last.
     pub contested: HashSet<String>,
+    /// The file that was given a setting last, with the value.
+    written: HashMap<String, (String, String)>,
+    /// Keys to which two files gave two values.
+    divided: HashSet<String>,
 }
 
 /// What happened to one file.
@@ -77,6 +81,7 @@ impl SessionNotes {
     pub fn from_messages(messages: &[Message]) -> SessionNotes {
         let mut notes = SessionNotes::default();
         let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+        let results = results_by_call(messages);
         let mut details: Vec<(String, String)> = Vec::new();
         for message in messages {
             let known = notes.values.len();
@@ -94,10 +99,14 @@ impl SessionNotes {
             }
             for call in &message.tool_calls {
                 calls.insert(&call.id, call);
-                notes.note_call(call, &mut details);
+                let result = results.get(call.id.as_str()).copied().unwrap_or_default();
+                if was_done(call, result) == Some(true) {
+                    notes.note_call(call, &mut details);
+                }
             }
             notes.settle_values(known);
         }
+        notes.contested.extend(notes.divided.drain());
         notes.files = FileLedger::from_messages(messages)
             .files
             .into_iter()
@@ -157,12 +166,12 @@ impl SessionNotes {
         let operations = file_operations(call).into_iter();
         let changing = operations.filter(|operation| operation.action != FileAction::Read);
         let changed: Vec<FileOperation> = changing.collect();
-        if changed.is_empty() {
+        let Some(FileOperation { path, .. }) = changed.first() else {
             return;
-        }
-        self.note_settings(new.or(whole).unwrap_or_default());
+        };
+        self.note_settings(new.or(whole).unwrap_or_default(), path);
         let of_shell = command.as_deref().unwrap_or_default().lines();
-        of_shell.for_each(|line| self.note_settings(replacement(line).unwrap_or(line)));
+        of_shell.for_each(|line| self.note_settings(replacement(line).unwrap_or(line), path));
         for operation in changed {
             let of_file = lines
                 .iter()
@@ -171,12 +180,17 @@ impl SessionNotes {
         }
     }
 
-    fn note_settings(&mut self, text: &str) {
+    fn note_settings(&mut self, text: &str, path: &str) {
         for line in text.lines().filter(|line| line.len() < 100) {
             if let Some((key, value)) = rules::assignment(line)
                 .filter(|(_, value)| value.starts_with(|c: char| c.is_ascii_digit()))
             {
                 self.values.push((key.to_owned(), value.to_owned()));
+                let now = (path.to_owned(), value.to_owned());
+                let before = self.written.insert(key.to_owned(), now);
+                if before.is_some_and(|(file, old)| old != value && !is_same_file(&file, path)) {
+                    self.divided.insert(key.to_owned());
+                }
             }
         }
     }
@@ -301,27 +315,11 @@ fn definitions(text: &str) -> Vec<String> {
 }
 
 fn definition(line: &str) -> Option<String> {
-    const MARKS: [&str; 12] = [
-        "def ",
-        "async def ",
-        "class ",
-        "fn ",
-        "pub fn ",
-        "function ",
-        "async function ",
-        "export function ",
-        "struct ",
-        "enum ",
-        "func ",
-        "CREATE TABLE ",
-    ];
-    let mark = MARKS.into_iter().find(|mark| line.starts_with(mark))?;
-    let name: String = line
-        .get(mark.len()..)?
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect();
-    (!name.is_empty()).then(|| format!("{mark}{name}"))
+    lazy_patterns! {
+        DEFINITION = pattern(r"^(?:(?:async )?def|class|(?:pub )?fn|(?:(?:async|export) )?function|struct|enum|func|CREATE TABLE) [\p{Alphabetic}\p{N}_]+");
+    }
+    let found = DEFINITION.find(line)?;
+    Some(found.as_str().to_owned())
 }
 
 /// The text of a tool's result; of a JSON object that wraps one, its output.
@@ -396,21 +394,11 @@ fn is_before_message(line: &str) -> bool {
 
 /// Whether an agent put a line around the output of a command, such as `Wall time: 2 seconds` or `(no output)`.
 fn is_frame(line: &str) -> bool {
-    const LABELS: [&str; 6] = [
-        "Chunk ID: ",
-        "Wall time: ",
-        "Original token count: ",
-        "Signal: ",
-        "Background PIDs: ",
-        "Process Group PGID: ",
-    ];
-    const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('<', '>')];
+    lazy_patterns! {
+        FRAME = pattern(r"^(?:(?:Chunk ID|Wall time|Original token count|Signal|Background PIDs|Process Group PGID): .*|\(.*\)|\[.*\]|<.*>)$");
+    }
     let line = line.trim();
-    LABELS.iter().any(|label| line.starts_with(label))
-        || BRACKETS
-            .iter()
-            .any(|(open, close)| line.starts_with(*open) && line.ends_with(*close))
-        || stated_exit_code(line).is_some()
+    FRAME.is_match(line) || stated_exit_code(line).is_some()
 }
 
 /// Whether a line is more than a mark, a bare number, or the report that there is no error (`Error: (none)`).
@@ -468,13 +456,9 @@ fn pipes_tests(command: &str) -> bool {
 }
 
 fn runs_tests(words: &[String]) -> bool {
-    const WRAPPERS: [&str; 13] = [
-        "sudo", "time", "timeout", "env", "npx", "bunx", "uv", "poetry", "run", "exec", "python",
-        "python3", "-m",
-    ];
-    const RUNNERS: [&str; 9] = [
-        "pytest", "unittest", "tox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest",
-    ];
+    const WRAPPERS: WordList =
+        WordList("sudo time timeout env npx bunx uv poetry run exec python python3 -m");
+    const RUNNERS: WordList = WordList("pytest unittest tox jest vitest mocha rspec phpunit ctest");
     const TOOLS: WordList = WordList(
         "cargo go npm pnpm yarn bun deno make just mvn gradle gradlew dotnet mix swift manage.py",
     );
@@ -482,14 +466,14 @@ fn runs_tests(words: &[String]) -> bool {
         .iter()
         .map(|word| word.rsplit('/').next().unwrap_or(word))
         .skip_while(|word| {
-            WRAPPERS.contains(word)
+            WRAPPERS.has(word)
                 || word.contains('=')
                 || word.starts_with(|c: char| c.is_ascii_digit())
         });
     let Some(program) = names.next() else {
         return false;
     };
-    RUNNERS.contains(&program)
+    RUNNERS.has(program)
         || TOOLS.has(program)
             && names.any(|word| matches!(word, "test" | "nextest") || word.starts_with("test:"))
 }
