@@ -252,6 +252,8 @@ fn rejection_reason(
         let finder = FactFinder::within(&Fact::new(fact.as_str()), history.paths());
         if !history.holds(&finder, span.clone()) {
             Some(format!("the fact \"{fact}\" does not occur in the span"))
+        } else if fact.contains("REDACTED_") {
+            Some(format!("the fact \"{fact}\" is what a scrubber left"))
         } else if finder.occurs_in(&question) {
             Some(format!("the question gives the fact \"{fact}\" away"))
         } else {
@@ -333,7 +335,7 @@ mod tests {
     fn what_does_not_hold_is_dropped_with_its_reason() {
         let span = [Message::text(
             Role::User,
-            "The port is 8081, moved from 8080 because nginx had it. Use 15 workers.",
+            "The port is 8081, moved from 8080 because nginx had it. Use 15 workers, REDACTED_SECRET_2.",
         )];
         let recall = |question: &str, facts: &[&str]| candidate(ProbeType::Recall, question, facts);
         let list = vec![
@@ -342,6 +344,7 @@ mod tests {
             recall("Which port was it?", &["808"]),
             recall("Was it moved from 8080?", &["8080"]),
             recall("How many?", &["15"]),
+            recall("Which key?", &["REDACTED_SECRET_2"]),
             recall(" ", &["nginx"]),
             recall("Why?", &[]),
             candidate(ProbeType::Decision, "Why was it moved?", &["nginx had it"]),
@@ -359,6 +362,7 @@ mod tests {
             "the fact \"808\" does not occur in the span",
             "the question gives the fact \"8080\" away",
             "the fact \"15\" is too short to mean anything",
+            "the fact \"REDACTED_SECRET_2\" is what a scrubber left",
             "it asks nothing",
             "it expects no fact",
         ];

@@ -69,7 +69,8 @@ fn is_setting(key: &str, value: &str) -> bool {
         .trim_start_matches('-')
         .starts_with(|c: char| c.is_ascii_digit())
         && !value.trim_start_matches('-').contains(['-', ':', '/']);
-    let path = value.starts_with("/") && !value.starts_with("//") && value.matches('/').count() > 1;
+    let path = value.starts_with('/') && !value.contains("//") && !value.contains("...");
+    let path = path && value.matches('/').count() > 1;
     let is_name =
         key.len() > 2 && (!key.starts_with(|c: char| c.is_ascii_uppercase()) || key.contains('_'));
     is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
@@ -387,6 +388,7 @@ mod tests {
             values: vec![
                 ("max_age".into(), "3600".into()),
                 ("Docs".into(), "Added".into()),
+                ("repo".into(), "/tmp/.../out".into()),
                 ("https".into(), "//a.b".into()),
             ],
         }
