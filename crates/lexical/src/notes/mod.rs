@@ -488,6 +488,49 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_may_not_be_the_last_or_goes_on_is_unclear() {
+        let last = |command: &str, result: &str| {
+            let run = |command: &str, result| ("bash", json!({ "command": command }), result);
+            let span = calls(&[run("pytest -q tests", "3 passed"), run(command, result)]);
+            let outline = SessionOutline::from_messages(&span);
+            outline.last_command.filter(|_| outline.is_last_known)
+        };
+        let long = "x ".repeat(80);
+        for (command, result) in [
+            ("rm a.py\nrm b.py", ""),
+            (&long, ""),
+            ("rm a.py", "Command blocked by sandbox policy"),
+        ] {
+            assert_eq!(last(command, result), None, "{command}");
+        }
+        let refused = last("rm a.py", "The user denied it.");
+        assert_eq!(refused.as_deref(), Some("pytest -q tests"));
+        for result in ["", "Exit code 1\nrm: cannot remove a.py", "removed 'a.py'"] {
+            assert_eq!(
+                last("rm a.py\n", result).as_deref(),
+                Some("rm a.py"),
+                "{result}"
+            );
+        }
+        let is_cut = |command: &str| {
+            let failure = noted(command, "Exit code 1\nerror: no space left on device");
+            failure.map(|failure| (failure.command, failure.is_cut))
+        };
+        let first = "rm -rf out && mkdir out";
+        assert_eq!(
+            is_cut(&format!("{first}\n./convert out")),
+            Some((first.to_owned(), true))
+        );
+        for whole in [
+            first.to_owned(),
+            format!("{first}\n"),
+            format!("cd /r && {first}"),
+        ] {
+            assert_eq!(is_cut(&whole), Some((first.to_owned(), false)));
+        }
+    }
+
+    #[test]
     fn nothing_to_note_is_an_empty_text() {
         assert_eq!(
             notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS),

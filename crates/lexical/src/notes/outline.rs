@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{FileNote, SessionNotes, rules};
 use base::words::WordList;
 use sessions::transcript::{
-    Message, Role, ToolCall, command_of, is_refused_by_user, shell_commands, typed_words,
+    Message, Role, ToolCall, command_of, results_by_call, shell_commands, typed_words, was_done,
 };
 
 /// What rules find in a span that can be asked about. Lists are in the order of the span.
@@ -31,8 +31,12 @@ pub struct SessionOutline {
     pub tasks: Vec<String>,
     /// What the person asked last.
     pub request: Option<String>,
-    /// The command that was run last.
+    /// The last of the commands that are short and a single line.
     pub last_command: Option<String>,
+    /// Whether no other command was run after that.
+    pub is_last_known: bool,
+    /// Failed commands of which only the first line is kept.
+    pub cut_commands: HashSet<String>,
     /// Settings with the value seen last.
     pub values: Vec<(String, String)>,
 }
@@ -44,10 +48,9 @@ impl SessionOutline {
         let words = typed(span);
         let mut files = notes.lasting_files();
         files.retain(|note| !note.file.deleted);
-        let refused = span.iter().filter(|one| is_refused_by_user(&one.content));
-        let refused: HashSet<&str> = refused
-            .filter_map(|one| one.tool_call_id.as_deref())
-            .collect();
+        let (last_command, is_last_known) = last_command(span);
+        let cut = notes.failures.iter().filter(|failure| failure.is_cut);
+        let cut = cut.map(|failure| failure.command.clone());
         SessionOutline {
             files: files.iter().copied().cloned().collect(),
             changed_last: files
@@ -70,10 +73,9 @@ impl SessionOutline {
             plan: open_plan(span),
             tasks: notes.tasks.clone(),
             request: words.last().filter(|text| is_own(text)).cloned(),
-            last_command: calls(span)
-                .rev()
-                .filter(|call| !refused.contains(call.id.as_str()))
-                .find_map(command),
+            last_command,
+            is_last_known,
+            cut_commands: cut.collect(),
             values: notes
                 .values
                 .iter()
@@ -185,10 +187,26 @@ fn open_plan(span: &[Message]) -> Vec<String> {
     items.into_iter().map(|(text, _)| text).collect()
 }
 
-/// The command line of a call, if it is a single line.
-fn command(call: &ToolCall) -> Option<String> {
+/// The last of the commands that are short and a single line, and whether it is known that no other was run after it.
+fn last_command(span: &[Message]) -> (Option<String>, bool) {
+    let results = results_by_call(span);
+    let commands = calls(span).rev().filter_map(|call| {
+        let result = results.get(call.id.as_str()).copied().unwrap_or_default();
+        Some((command_of(call)?, was_done(call, result)))
+    });
+    let mut run = commands
+        .filter(|(_, was_done)| *was_done != Some(false))
+        .peekable();
+    let newest = run.peek().filter(|(_, was_done)| was_done.is_some());
+    let newest = newest.and_then(|(command, _)| plain(command));
+    let last_command = run.find_map(|(command, _)| plain(&command));
+    let is_known = newest == last_command;
+    (last_command, is_known)
+}
+
+/// A command line without blanks around it, if it is short and a single line.
+fn plain(command: &str) -> Option<String> {
     const LONGEST: usize = 110;
-    let command = command_of(call)?;
     let command = command.trim();
     (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
 }

@@ -65,6 +65,8 @@ pub struct NotedFailure {
     pub lines: Vec<String>,
     /// Whether the lines are messages of an error, and not just the last that was printed.
     pub is_message: bool,
+    /// Whether the command goes on over more lines than the first, which may not be the one that failed.
+    pub is_cut: bool,
     /// Whether the result records that the command succeeded all the same: what it printed may be about something else.
     pub has_succeeded: bool,
 }
@@ -233,6 +235,7 @@ impl SessionNotes {
             .as_deref()
             .or(call.map(|c| c.function.name.as_str()))
             .unwrap_or("a tool");
+        let is_cut = command.trim().contains('\n');
         let line = command.lines().next().unwrap_or_default();
         // The folder says little: the command comes after it.
         let run = line
@@ -248,6 +251,7 @@ impl SessionNotes {
         let failure = NotedFailure {
             command,
             is_message,
+            is_cut,
             lines,
             has_succeeded: code == Some(0),
         };
