@@ -31,23 +31,19 @@ use reader::{DumpedByte, Reader, Spelled, dumped_bytes};
 const MIN_LENGTH: usize = 6;
 
 /// Words that people set as the key of a server that needs none. Redacting them would change replies.
-const PLACEHOLDERS: [&str; 9] = [
-    "ollama",
-    "lm-studio",
-    "lmstudio",
-    "not-needed",
-    "sk-no-key-required",
-    "no-key-required",
-    "placeholder",
-    "anything",
-    "unused",
-];
+/// Divided by blanks.
+const PLACEHOLDERS: &str = "ollama lm-studio lmstudio not-needed sk-no-key-required no-key-required placeholder \
+    anything unused";
 
 static KNOWN: RwLock<Option<KeyMatcher>> = RwLock::new(None);
 
 /// Redacts `key` from now on.
 pub fn add_key(key: &str) {
-    if key.len() < MIN_LENGTH || PLACEHOLDERS.contains(&key.to_ascii_lowercase().as_str()) {
+    if key.len() < MIN_LENGTH
+        || PLACEHOLDERS
+            .split(' ')
+            .any(|word| key.eq_ignore_ascii_case(word))
+    {
         return;
     }
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
@@ -262,7 +258,10 @@ const GRAM: usize = PART / 2;
 /// All byte strings to remove for `key`.
 fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
-    for (encoded, part) in encodings(key) {
+    // Texts are read with their escapes resolved, so a key that itself looks escaped is found only as it is read there.
+    let read: Vec<u8> = Reader::new(key, false).map(|read| read.byte).collect();
+    let read = (read.len() >= MIN_LENGTH).then_some((read, PART));
+    for (encoded, part) in encodings(key).into_iter().chain(read) {
         all.extend(
             encoded
                 .windows(part.min(encoded.len()).max(1))
@@ -593,6 +592,36 @@ mod tests {
     #[test]
     fn a_short_key_is_found_only_in_one_piece() {
         assert_eq!(redacted("the other-key\n-000"), "the other-key\n-000");
+    }
+
+    #[test]
+    fn a_key_that_looks_escaped_is_found() {
+        let redacted = |key: &str, text: &str| {
+            let matcher = KeyMatcher::new([key.to_owned()].into()).unwrap();
+            assert!(matcher.may_occur(text.as_bytes()) || !text.contains(key));
+            String::from_utf8(matcher.redact(text.as_bytes()).into_owned()).unwrap()
+        };
+        for key in [
+            "Zk3vQ9xWb7LmT2cR%3Dy8NfHs5JdGa1PuEo%2B4iKw",
+            "p%40ss-w0rd",
+            "my secret pass phrase 12345",
+            "abcd\\u0041efgh0123456789ij",
+            "abc\\\\0123456789abcdefghij",
+            "tok&amp;en0123456789",
+            "abc<b>0123456789abcdefghij",
+        ] {
+            for text in [key.to_owned(), key.replace('\\', "\\\\")] {
+                let stars = "*".repeat(text.len());
+                assert_eq!(redacted(key, &format!("({text})")), format!("({stars})"));
+            }
+        }
+        for (key, text) in [
+            ("p%40ss-w0rd", "p%40ss and w0rd, 40% of all"),
+            ("%20%20%20%41", "A man, a plan, a%20canal"),
+            ("my secret pass phrase 12345", "my secret is a pass phrase"),
+        ] {
+            assert_eq!(redacted(key, text), text);
+        }
     }
 
     #[test]
