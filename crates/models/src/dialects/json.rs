@@ -58,15 +58,28 @@ pub(crate) fn openai_usage(reported: &Value) -> Usage {
     };
     let prompt = either("prompt_tokens_details", "input_tokens_details");
     let reply = either("completion_tokens_details", "output_tokens_details");
-    let input = count(either("prompt_tokens", "input_tokens"));
-    let output = count(either("completion_tokens", "output_tokens"));
+    let input = count(either("prompt_tokens", "input_tokens")).filter(|tokens| tokens.0 > 0);
+    let output = count(either("completion_tokens", "output_tokens")).unwrap_or_default();
+    let cached = |name: &&str| count(&prompt[*name]).or_else(|| count(&reported[*name]));
+    let cached_input = ["cached_tokens", "prompt_cache_hit_tokens"]
+        .iter()
+        .find_map(cached);
+    let cache_write = count(&prompt["cache_write_tokens"]);
+    let reasoning = count(&reply["reasoning_tokens"]);
+    // xAI counts reasoning beside the reply, and Gemini in the total alone, which may hold tokens of a cache, too.
+    let counted = input.unwrap_or_default() + output;
+    let total = count(&reported["total_tokens"]).unwrap_or_default();
+    let beside = Tokens(total.0.saturating_sub(counted.0));
+    let is_uncached = input.is_some() && cached_input.max(cache_write) <= Some(Tokens(0));
+    let is_output = is_uncached || reasoning == Some(beside);
     Usage {
-        input: input.filter(|tokens| tokens.0 > 0),
-        cached_input: count(&prompt["cached_tokens"]),
-        cache_write: count(&prompt["cache_write_tokens"]),
+        input,
+        cached_input,
+        cache_write,
         cache_write_hour: None,
-        output: output.filter(|tokens| tokens.0 > 0),
-        reasoning: count(&reply["reasoning_tokens"]),
+        output: Some(if is_output { output + beside } else { output })
+            .filter(|tokens| tokens.0 > 0),
+        reasoning,
     }
 }
 
@@ -246,3 +259,66 @@ mod tests {
         }
     }
 }
+
+    #[test]
+    fn reasoning_and_cached_tokens_count_wherever_they_stand() {
+        let (of_500, cached) = (
+            |output: u64| json!({"prompt_tokens": 500, "completion_tokens": output}),
+            Some(Tokens(400)),
+        );
+        for (counts, more, output, cached_input) in [
+            (
+                20,
+                json!({"total_tokens": 1520, "completion_tokens_details": {"reasoning_tokens": 1000}}),
+                1020,
+                None,
+            ),
+            (
+                0,
+                json!({"total_tokens": 560, "completion_tokens_details": {"reasoning_tokens": 60}}),
+                60,
+                None,
+            ),
+            (20, json!({"total_tokens": 1520}), 1020, None),
+            (
+                1020,
+                json!({"total_tokens": 1520, "completion_tokens_details": {"reasoning_tokens": 1000}}),
+                1020,
+                None,
+            ),
+            (
+                20,
+                json!({"total_tokens": 520, "completion_tokens_details": {"reasoning_tokens": 0}}),
+                20,
+                None,
+            ),
+            (20, json!({"total_tokens": 20}), 20, None),
+            (
+                20,
+                json!({"total_tokens": 920, "cached_tokens": 400}),
+                20,
+                cached,
+            ),
+            (
+                20,
+                json!({"total_tokens": 520, "prompt_cache_hit_tokens": 400}),
+                20,
+                cached,
+            ),
+            (20, json!({}), 20, None),
+        ] {
+            let mut reported = of_500(counts);
+            reported
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            let usage = openai_usage(&reported);
+            assert_eq!(
+                (usage.input, usage.output, usage.cached_input),
+                (Some(Tokens(500)), Some(Tokens(output)), cached_input),
+                "{reported}"
+            );
+        }
+        let uncounted = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 520});
+        assert_eq!(openai_usage(&uncounted).output, None);
+    }
