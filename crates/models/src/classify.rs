@@ -205,11 +205,12 @@ pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
 /// The status that a server would send with these code words and this message, all as [`plain`] makes them; that of an
 /// unknown error for others. That a model is unknown only a code word says: `invalid model output` is another matter.
 fn status_of(codes: &[String], message: &str) -> u16 {
-    const STATUSES: [(u16, &str); 5] = [
+    const STATUSES: [(u16, &str); 6] = [
         (
             401,
-            "apikey|authenticat|unauthorized|permission|accessdenied|invalidtoken",
+            "apikey|apisecretkey|loginfail|authenticat|unauthorized|permission|accessdenied|invalidtoken",
         ),
+        (405, "unexpectedendpoint"),
         (
             404,
             "modelnotfound|modelnotexist|modeldoesnotexist|nosuchmodel|unknownmodel|invalidmodel",
@@ -343,10 +344,16 @@ fn class_of(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if matches!(status, 413 | 429) && text.contains(OVER_THE_RATE) {
         return ErrorClass::Invalid;
     }
+    // Pydantic says the one of every field, and xAI the other of every refused text.
+    let text = &text
+        .replace("input should be", "")
+        .replace("api key id", "");
     if let Some(sign) = SIGNS.iter().find(|sign| sign.fits(status, codes, text)) {
         return sign.class;
     }
     match status {
+        // Groq: the model's reply did not fit the schema.
+        _ if codes.iter().any(|code| code == "jsonvalidatefailed") => ErrorClass::Malformed,
         401 => ErrorClass::Auth,
         402 => ErrorClass::Quota,
         404 | 405 => ErrorClass::NotFound,
@@ -441,7 +448,7 @@ const SETTINGS: [(&str, &str); 3] = [
     ("temperature", "temperature"),
     ("effort", "effort"),
     (
-        "max_tokens|max_completion_tokens|max_output_tokens|maxoutputtokens|max_new_tokens",
+        "max_tokens|max_completion_tokens|max_output_tokens|maxoutputtokens|max_new_tokens|maximum tokens you",
         "max_output_tokens",
     ),
 ];

@@ -84,6 +84,12 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         "max input",
     ),
     (
+        400,
+        r#"{"status":{"code":"40003","message":"Text too long"},"result":null}"#,
+        TooLong,
+        "Text too long",
+    ),
+    (
         503,
         r#"{"detail":"Input too long"}"#,
         TooLong,
@@ -106,6 +112,18 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         r#"{"error":{"message":"filtered","type":null,"code":"content_filter","innererror":{}}}"#,
         Refused,
         "filtered",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"Invalid 'tools[3].function.description': string too long. Expected a string with maximum length 1024.","code":"string_above_max_length"}}"#,
+        Invalid,
+        "string too long",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"Invalid 'messages[1].content': string too long. Expected a string with maximum length 10485760.","code":"string_above_max_length"}}"#,
+        TooLong,
+        "string too long",
     ),
     (
         401,
@@ -148,6 +166,12 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         r#"{"error":{"message":"oops","type":"server_error"}}"#,
         Transient,
         "oops",
+    ),
+    (
+        400,
+        r#"{"error":{"message":"Failed to validate JSON. Please adjust your prompt.","type":"invalid_request_error","code":"json_validate_failed"}}"#,
+        ErrorClass::Malformed,
+        "Failed to validate",
     ),
     (
         402,
@@ -460,6 +484,14 @@ fn the_words_of_more_servers_are_known() {
                 "top_p: more than one token source was given",
                 "There are too many stop sequences in the prompt parameters",
                 "max_tokens is above the allowed maximum",
+                "max_tokens must be no more than 8192",
+                "top_logprobs must be no more than 20",
+                "stop sequences must be no more than 4",
+                "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that is lower than 4096.",
+                "`max_new_tokens` must be strictly positive and at most 8192",
+                "Input should be greater than 0 (max_tokens)",
+                "Input should be greater than 0 (top_k)",
+                "tools.0.custom.input_schema: input schema exceeds the maximum allowed size",
             ][..],
         ),
         (
@@ -478,6 +510,11 @@ fn the_words_of_more_servers_are_known() {
                 "Sum of input tokens and max_tokens should be smaller than 262144",
                 "This model only supports prompts with up to 32768 tokens",
                 "消息总长度超过限制",
+                "number of input tokens must be no more than 8192, got 9000",
+                "Input of 9000 tokens > limit 8192",
+                "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens",
+                "The number of tokens exceeds the model's maximum tokens of 4096",
+                "Input should be shorter: it exceeds the context window",
                 "入力が長すぎます",
             ],
         ),
@@ -498,6 +535,8 @@ fn the_words_of_more_servers_are_known() {
                 "Not enough credits: please top up",
                 "Your free trial has expired",
                 "The account is in arrears",
+                "Sorry, your account balance is insufficient",
+                "Key limit exceeded (total limit). Manage it in the settings",
             ],
         ),
         (
@@ -505,7 +544,31 @@ fn the_words_of_more_servers_are_known() {
             Auth,
             &["API key expired. Please renew it.", "Authentication failed"],
         ),
-        (403, Auth, &["Missing scopes: model.request"]),
+        (
+            403,
+            Auth,
+            &[
+                "Missing scopes: model.request",
+                "Bearer Token has expired",
+                "The security token included in the request is invalid.",
+                "Your account may not balance loads",
+            ],
+        ),
+        (
+            400,
+            NotFound,
+            &[
+                "Invocation of model ID anthropic.claude-sonnet-4 with on-demand throughput isn't supported. Retry with an inference profile.",
+            ],
+        ),
+        (
+            429,
+            RateLimited,
+            &[
+                "Limited to 1000 API calls / minute",
+                "No throughput is left",
+            ],
+        ),
         (
             429,
             Quota,
@@ -514,6 +577,7 @@ fn the_words_of_more_servers_are_known() {
                 "No more requests today",
                 "limit: 100000 tokens/day",
                 "Weekly limit reached, resets Monday",
+                "You are using a Trial key, which is limited to 1000 API calls / month.",
             ],
         ),
     ] {
@@ -563,6 +627,15 @@ fn an_error_in_a_200_counts_as_the_word_that_it_has() {
         ),
     ] {
         let fault = upstream(ReadFault::Upstream("no".into()), body.as_bytes());
+        (
+            r#"{"error":"Unexpected endpoint or method. (POST /chat/completions)"}"#,
+            NotFound,
+        ),
+        (
+            r#"{"base_resp":{"status_code":1004,"status_msg":"login fail: Please carry the API secret key"}}"#,
+            Auth,
+        ),
+        (r#"{"error":"Unexpected end of the stream"}"#, Transient),
         assert_eq!(fault.class, class, "{body}");
     }
 }

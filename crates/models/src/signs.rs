@@ -24,13 +24,13 @@ pub(super) struct Sign {
 const TOO_MUCH: &str = "exceed|too long|too large|too many|longer than|greater than|larger than|bigger than|overflow|\
      reduce the length|over the limit|above the|allowed maximum|maximum allowed|does not fit|more than the|surpass|must be <=|\
      must have less than|must be reduced|at most|max length|maxlength|only has room|only supports up to|with up to|\
-     be smaller than|超过|超出|过长|超长|長すぎ";
+     be smaller than|must be no more than|> limit|超过|超出|过长|超长|長すぎ";
 
 const ANY: &[u16] = &[];
 const REQUEST: &[u16] = &[400, 403, 413, 422, 500];
 
 /// Words for a limit that is reset once a day, or more rarely: OpenRouter, Google, Groq, GitHub, Cloudflare, Qwen.
-pub(super) const OF_A_DAY: &str = "per day|per-day|perday|byday|daily|(tpd)|(rpd)|86400s|/day|1 day|24 hours|24h|today|tomorrow|per week|weekly|\
+pub(super) const OF_A_DAY: &str = "per day|per-day|perday|byday|daily|(tpd)|(rpd)|86400s|/day|/ day|/month|/ month|1 day|24 hours|24h|today|tomorrow|per week|weekly|\
      per month|monthly|每日|今日|每天|本月";
 
 pub(super) const SIGNS: &[Sign] = &[
@@ -44,10 +44,10 @@ pub(super) const SIGNS: &[Sign] = &[
              insufficient quota|insufficient funds|out of credits|more credits|payment required|spending limit|\
              spend limit|hard limit|not enough credit|not enough balance|not enough funds|balance is not enough|\
              negative balance|low balance|please top up|top up your|to top up|recharge|add funds|add credit|in arrears|trial has expired|\
-             trial has ended|subscription has expired|free credits|余额不足|欠费|额度不足|额度已用",
+             trial has ended|key limit exceeded|subscription has expired|free credits|余额不足|欠费|额度不足|额度已用",
         pairs: (
             "any credits|your credits|usage limit|account balance",
-            "have any|reached|exhausted|used up|run out|ran out|too low",
+            "have any|reached|exhausted|used up|run out|ran out|too low|insufficient",
         ),
         unless: "per minute|per second",
     },
@@ -58,7 +58,8 @@ pub(super) const SIGNS: &[Sign] = &[
         codes: "",
         phrases: "",
         pairs: (
-            "max_tokens|max_completion_tokens|max_output_tokens|output tokens|completion tokens",
+            "max_tokens|max_completion_tokens|max_output_tokens|max_new_tokens|maxoutputtokens|maximum tokens you|\
+             output tokens|completion tokens",
             TOO_MUCH,
         ),
         unless: "context|prompt|input|message",
@@ -72,13 +73,13 @@ pub(super) const SIGNS: &[Sign] = &[
              tokenslimit|stringabovemaxlength",
         phrases: "maximum context length|maximum prompt length|maximum sequence length|max sequence length|max_seq_len|\
              max_model_len|session_len|maximum input length|max input characters|max input tokens|maximum model length|context window|context size|\
-             range of input length|上下文长度",
+             range of input length|text too long|上下文长度",
         pairs: (
             "context|prompt|input|token|conversation|length of the messages|sequence|上下文|输入|提示词|文本长度|总长度|入力",
             TOO_MUCH,
         ),
         unless: "per minute|per day|per second|rate limit|quota|try again in|try again later|please wait|\
-             too many requests|.name|call_id|temperature|stop sequence",
+             too many requests|.name|call_id|tools[|input_schema|temperature|stop sequence",
     },
     // OpenAI, Azure (responsible AI), OpenRouter, Google, Bedrock (guardrails), Qwen (inspection), DeepSeek (risk), Zhipu.
     Sign {
@@ -104,7 +105,7 @@ pub(super) const SIGNS: &[Sign] = &[
         statuses: &[400, 401, 403, 404, 410, 422, 429],
         codes: "modelnotfound|invalidmodel|modelnotexist|deploymentnotfound|modelnotopen|unsupportedmodel|modelnotsupported|modelnotavailable|modelunavailable",
         phrases: "model not exist|model identifier is invalid|is not a valid model|invalid model name|invalid model id|\
-             unknown model|no such model|no deployments available for selected model|allowed to access model|\
+             unknown model|no such model|with on-demand throughput|no deployments available for selected model|allowed to access model|\
              access to model|access to the model|access to this model|模型不存在",
         pairs: (
             "model |model:|deployment",
@@ -123,13 +124,13 @@ pub(super) const SIGNS: &[Sign] = &[
         pairs: ("", ""),
         unless: "",
     },
-    // Google.
+    // Google, Bedrock.
     Sign {
         class: ErrorClass::Auth,
-        statuses: &[400],
+        statuses: &[400, 403],
         codes: "apikeyinvalid|invalidapikey|unauthenticated|authenticationerror|expiredtoken|unrecognizedclient",
         phrases: "api key not valid|api_key_invalid|invalid api key|incorrect api key|api key expired|token has expired|\
-             invalid access token|invalid authentication|authentication failed",
+             invalid access token|security token|invalid authentication|authentication failed",
         pairs: ("", ""),
         unless: "",
     },
@@ -138,7 +139,9 @@ pub(super) const SIGNS: &[Sign] = &[
 impl Sign {
     /// Whether an error of this status, with these code words and this message in lower case, is one.
     pub(super) fn fits(&self, status: u16, codes: &[String], text: &str) -> bool {
-        let has_code = codes.iter().any(|code| has_any(code, self.codes));
+        // A code says too little where a tool is too long.
+        let has_code =
+            !text.contains("tools[") && codes.iter().any(|code| has_any(code, self.codes));
         let (about, says) = self.pairs;
         let is_said = has_any(text, self.phrases) || has_any(text, about) && has_any(text, says);
         (self.statuses.is_empty() || self.statuses.contains(&status))

@@ -108,35 +108,12 @@ pub(crate) fn called(name: &Value, arguments: &Value) -> Function {
     }
 }
 
-/// The names under which servers put a message into an error, or an error into a body.
-const MESSAGES: [&str; 14] = [
-    "error",
-    "message",
-    "msg",
-    "detail",
-    "errors",
-    "base_resp",
-    "status_msg",
-    "error_msg",
-    "error_message",
-    "errmsg",
-    "err_msg",
-    "error_description",
-    "description",
-    "reason",
-];
+/// The names under which servers put a message into an error, or an error into a body. Divided by blanks.
+const MESSAGES: &str = "error message Message msg detail errors base_resp status_msg error_msg error_message \
+    errmsg err_msg error_description description reason";
 
-/// The names under which an error says which fields of the request it is about.
-const PLACES: [&str; 8] = [
-    "param",
-    "loc",
-    "field",
-    "fields",
-    "parameter",
-    "property",
-    "invalid-params",
-    "invalid_params",
-];
+/// The names under which an error says which fields of the request it is about. Divided by blanks.
+const PLACES: &str = "param loc field fields parameter property invalid-params invalid_params";
 
 /// The message of an error value of any shape: an object, a string, an object in an array, `detail`; with the field that
 /// it is about, if it says so.
@@ -145,7 +122,7 @@ pub(crate) fn error_text(error: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let named = MESSAGES.iter().filter_map(|name| fields.get(*name));
+            let named = MESSAGES.split(' ').filter_map(|name| fields.get(name));
             let named = named.filter(|value| !value.is_null());
             let is_word = |value: &&Value| value.as_str().is_some_and(|word| !word.is_empty());
             let message = named
@@ -160,7 +137,7 @@ pub(crate) fn error_text(error: &Value) -> String {
                 Some(Value::String(raw)) if !text.contains(raw) => format!("{text}: {raw}"),
                 _ => text,
             };
-            let place = PLACES.iter().find_map(|name| fields.get(*name));
+            let place = PLACES.split(' ').find_map(|name| fields.get(name));
             let place = place.map(place_text).unwrap_or_default();
             if matches!(&*place, "" | "None") || text.contains(&place) {
                 text
@@ -208,7 +185,7 @@ pub(crate) fn is_filled(value: &Value) -> bool {
 pub(crate) fn lacks(part: &str, body: &[u8]) -> ReadFault {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     if MESSAGES
-        .iter()
+        .split(' ')
         .any(|name| value.get(name).is_some_and(|value| !value.is_null()))
     {
         ReadFault::Upstream(error_text(&value))
@@ -242,6 +219,10 @@ mod tests {
                 "Bad\nrequest",
             ),
             (
+            (
+                json!({"Message": "Bearer Token has expired"}),
+                "Bearer Token has expired",
+            ),
                 json!({"error": "余额不足", "detail": "see the page"}),
                 "余额不足",
             ),
@@ -258,7 +239,6 @@ mod tests {
             assert_eq!(count(&odd), None, "{odd}");
         }
     }
-}
 
     #[test]
     fn reasoning_and_cached_tokens_count_wherever_they_stand() {
@@ -322,3 +302,4 @@ mod tests {
         let uncounted = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 520});
         assert_eq!(openai_usage(&uncounted).output, None);
     }
+}
