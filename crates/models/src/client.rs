@@ -387,6 +387,10 @@ impl Client {
         let (dialect, body, attempts, memory) =
             (spec.dialect, reply.body, counts.sent, reply.memory);
         let Billing { model, usage } = dialects::read_billing(dialect, &body);
+        prepared
+            .model
+            .takes_schema
+            .fetch_or(prepared.call.schema.is_some(), Ordering::Relaxed);
         let (usage, usage_warning) = checked_usage(
             usage,
             prepared.call,

@@ -1,7 +1,7 @@
 //! A provider as the client uses it: its key, its account's rate limiter, and a limiter for each of its models.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -64,6 +64,8 @@ pub(super) struct ModelConnection {
     delayed: Arc<()>,
     /// Optional fields that the model's server refuses.
     refused: Mutex<Vec<&'static OptionalField>>,
+    /// Whether it has answered a request with a schema.
+    pub takes_schema: AtomicBool,
     /// The last error, and how often it came in a row.
     repeated: Mutex<(String, u32)>,
 }
@@ -165,6 +167,7 @@ impl ModelConnection {
             }),
             delayed: Arc::default(),
             refused: Mutex::default(),
+            takes_schema: AtomicBool::default(),
             repeated: Mutex::default(),
         }
     }
@@ -173,7 +176,8 @@ impl ModelConnection {
     /// the next request leaves out or renames.
     pub(super) fn learn(&self, error: &AttemptError, body: &[u8]) -> Option<&'static str> {
         let mut refused = lock(&self.refused);
-        let field = refused_field(error, body, &refused)?;
+        let takes_schema = self.takes_schema.load(Ordering::Relaxed);
+        let field = refused_field(error, body, &refused, takes_schema)?;
         if !refused.contains(&field) {
             refused.push(field);
         }

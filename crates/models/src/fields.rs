@@ -3,6 +3,7 @@
 //! what a user set, such as a temperature, is never left out.
 
 use bytes::Bytes;
+use serde_json::value::to_raw_value;
 
 use super::call::ErrorClass;
 use super::classify::AttemptError;
@@ -20,8 +21,12 @@ const STRUCTURED: &str = "response format|responseformat|response schema|output 
      guided generation|constrained decoding|grammar|requested parameters|xgrammar|outlines|response mime type|\
      responsemimetype|output schema|schema too complex|schema is too complex|required for format";
 
+/// What servers say whose models only stream: such streams are read.
+const STREAM_ONLY: &str = "only support stream|only supports stream|only support streaming|only supports streaming|stream mode|\
+     streaming mode|must have stream=true|for non streaming call|streaming is required";
+
 /// Name, words, other name.
-const OPTIONAL: [OptionalField; 11] = [
+const OPTIONAL: [OptionalField; 12] = [
     OptionalField("response_format", STRUCTURED, None),
     OptionalField("text", STRUCTURED, None),
     OptionalField("output_config.format", STRUCTURED, None),
@@ -31,6 +36,7 @@ const OPTIONAL: [OptionalField; 11] = [
         "max completion tokens",
         Some("max_tokens"),
     ),
+    OptionalField("stream", STREAM_ONLY, Some("stream")),
     OptionalField("stream", "stream", None),
     OptionalField("tool_choice", "tool choice|toolchoice", None),
     OptionalField("prompt_cache_key", "prompt cache key", None),
@@ -39,16 +45,15 @@ const OPTIONAL: [OptionalField; 11] = [
     OptionalField("include", "include|encrypted content", None),
 ];
 
-/// The field of a request that an error refuses. `known` are those that were refused before.
+/// The field of a request that an error refuses. `known` are those that were refused before. A server may refuse a schema
+/// without naming it, as long as it has taken none.
 pub(super) fn refused_field(
     error: &AttemptError,
     body: &[u8],
     known: &[&'static OptionalField],
+    takes_schema: bool,
 ) -> Option<&'static OptionalField> {
-    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|notimplemented|keyerror|must be|not enabled|failed to load|不支持|未知|非法|无效";
-    // These blame the value and not the field.
-    const VALUE: &str =
-        "too large|too small|at most|at least|less than|greater than|maximum|range|exceed";
+    const UNKNOWN: &str = "support|unknown|unrecognized|unexpected|not permitted|invalid|unavailable|not allowed|extra|not implemented|notimplemented|keyerror|must be|not enabled|failed to load|failed to create|不支持|未知|非法|无效";
     let text = error.message.to_lowercase();
     let is_refusal = match error.class {
         ErrorClass::Invalid | ErrorClass::NotFound => true,
@@ -61,22 +66,39 @@ pub(super) fn refused_field(
     let sent: Fields = serde_json::from_slice(body).ok()?;
     let refused = |OptionalField(name, words, other): &&OptionalField| {
         let is_back = known.iter().any(|known| Some(known.0) == *other);
-        sent.contains_key(outer(name))
+        holds(&sent, name)
             && words.split('|').any(|word| has_word(&text, word))
-            && other.is_none_or(|other| {
-                !is_back && (!has_any(&text, VALUE) || is_other_meant(&text, other))
+            && other.is_none_or(|other| match sent.get(other) {
+                // Only a stream is called the same, once it is asked for.
+                Some(value) => value.get() == "false",
+                None => !is_back && is_renamed(&text, other),
             })
     };
-    OPTIONAL.iter().find(refused)
+    // A hint says what else is refused.
+    let is_unnamed = !takes_schema
+        && (error.class, &error.hint) == (ErrorClass::Invalid, &None)
+        && matches!(error.status, Some(400 | 422));
+    let schema = |field: &&OptionalField| field.1 == STRUCTURED && holds(&sent, field.0);
+    let unnamed = || OPTIONAL.iter().find(schema).filter(|_| is_unnamed);
+    OPTIONAL.iter().find(refused).or_else(unnamed)
 }
 
-/// Whether a message asks for the other name of a field: it may then speak of a maximum without blaming the value.
-fn is_other_meant(text: &str, other: &str) -> bool {
-    has_word(text, &other.replace('_', " ")) && has_any(text, "not support|unsupported")
+/// Whether a message blames the name of a field, or asks for the other one. A refused value is the user's to change: a server
+/// that does not know the other name would ignore it there.
+fn is_renamed(text: &str, other: &str) -> bool {
+    const NAME: &str =
+        "not support|unsupported|unrecognized|unknown|unexpected|not permitted|extra|不支持|未知";
+    const VALUE: &str = "too large|too small|at most|at least|less than|greater than|maximum|range|exceed|above|value for|value of|unsupported value";
+    let (is_name, is_value) = (has_any(text, NAME), has_any(text, VALUE));
+    let is_asked_for = has_word(text, &other.replace('_', " "));
+    (is_name || is_asked_for) && (!is_value || is_name && is_asked_for)
 }
 
-fn outer(name: &str) -> &str {
-    name.split('.').next().unwrap_or(name)
+/// Whether a request has a field: the error may be about another one inside the same outer field.
+fn holds(sent: &Fields, name: &str) -> bool {
+    let (outer, part) = name.split_once('.').unwrap_or((name, ""));
+    sent.get(outer)
+        .is_some_and(|value| value.get().contains(part))
 }
 
 /// Whether a text has these words whole, or the last of them in the plural.
@@ -100,13 +122,17 @@ pub(super) fn without_fields(body: Bytes, refused: &[&'static OptionalField]) ->
         return body;
     };
     for OptionalField(name, _, other) in refused {
-        let removed = fields.remove(outer(name));
+        let removed = fields.remove(name.split('.').next().unwrap_or(name));
         let kept = match (other, name.split_once('.')) {
+            // A model that only streams is asked to.
+            (Some("stream"), _) => {
+                removed.and_then(|_| Some(("stream", to_raw_value(&true).ok()?)))
+            }
             (Some(other), _) => removed.map(|value| (*other, value)),
             (None, Some((name, part))) => removed.and_then(|value| {
                 let mut inner: Fields = serde_json::from_str(value.get()).ok()?;
                 inner.remove(part);
-                let rest = serde_json::value::to_raw_value(&inner).ok()?;
+                let rest = to_raw_value(&inner).ok()?;
                 (!inner.is_empty()).then_some((name, rest))
             }),
             (None, None) => None,
@@ -138,7 +164,7 @@ mod tests {
             ),
             _ => classify(status, reply.as_bytes()),
         };
-        refused_field(&error, body.as_bytes(), &[]).map(|field| field.0)
+        refused_field(&error, body.as_bytes(), &[], true).map(|field| field.0)
     }
 
     #[test]
@@ -268,10 +294,92 @@ mod tests {
                 400,
                 r#"{"error":{"message":"temperature is not supported","param":"temperature"}}"#,
             ),
+            (400, r#"{"error":{"message":"max_tokens must be <= 8192"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"Invalid value for 'max_tokens': 20000"}}"#,
+            ),
+            (
+                422,
+                r#"{"error":{"message":"max_tokens must be between 1 and 8192"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"参数 max_tokens 非法，应在 1 到 8192 之间"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"max_tokens above 8192 is not supported"}}"#,
+            ),
             (429, r#"{"error":{"message":"stream limit"}}"#),
             (500, r#"{"error":"the upstream is gone"}"#),
         ] {
             assert_eq!(refused(status, reply, body), None, "{reply}");
+        }
+    }
+
+    #[test]
+    fn a_schema_may_be_refused_without_being_named() {
+        let unnamed = |status: u16, reply: &str, body: &str| {
+            let error = classify(status, reply.as_bytes());
+            assert_eq!(
+                refused_field(&error, body.as_bytes(), &[], true).filter(|_| status < 500),
+                None
+            );
+            refused_field(&error, body.as_bytes(), &[], false).map(|field| field.0)
+        };
+        let body = r#"{"model":"m","messages":[],"response_format":{},"stream":false}"#;
+        for (status, reply) in [
+            (
+                400,
+                r#"[{"error":{"message":"The specified schema produces a constraint that has too many states for serving.","status":"INVALID_ARGUMENT"}}]"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Request contains an invalid argument.","status":"INVALID_ARGUMENT"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"API 调用参数有误，请检查文档。","code":"1210"}}"#,
+            ),
+            (422, r#"{"detail":"Unprocessable Entity"}"#),
+            (400, ""),
+            (500, r#"{"error":{"message":"failed to create grammar"}}"#),
+        ] {
+            assert_eq!(
+                unnamed(status, reply, body),
+                Some("response_format"),
+                "{reply}"
+            );
+            for without in [
+                r#"{"messages":[]}"#,
+                r#"{"output_config":{"effort":"low"}}"#,
+            ] {
+                assert_eq!(unnamed(status, reply, without), None, "{reply}");
+            }
+        }
+        for (status, reply) in [
+            (
+                400,
+                r#"{"error":{"message":"temperature must be 1 for this model"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"this effort is not one of low, high"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"max_tokens must be at most 8192"}}"#,
+            ),
+            (401, r#"{"error":{"message":"schema of the key"}}"#),
+            (429, ""),
+            (500, ""),
+            (
+                400,
+                r#"{"error":{"message":"Failed to validate JSON","code":"json_validate_failed"}}"#,
+            ),
+        ] {
+            assert_eq!(unnamed(status, reply, body), None, "{reply}");
         }
     }
 
@@ -296,5 +404,39 @@ mod tests {
             r#"{"output_config":{"effort":"low"}}"#
         );
         assert_eq!(without(body, &[]), body);
+        assert_eq!(
+            without(r#"{"stream":false}"#, &["max_tokens"]),
+            r#"{"stream":false}"#
+        );
+    }
+
+    #[test]
+    fn a_model_that_only_streams_is_asked_to() {
+        let body = Bytes::from(r#"{"messages":[],"stream":false}"#);
+        let sent = |message: &str| {
+            let reply = serde_json::json!({"error": {"message": message}}).to_string();
+            let field = refused_field(&classify(400, reply.as_bytes()), &body, &[], true)?;
+            let asked = without_fields(body.clone(), &[field]);
+            let again = refused_field(&classify(400, reply.as_bytes()), &body, &[field], true);
+            assert_eq!(again, Some(field), "of a request under way");
+            let after = refused_field(&classify(400, reply.as_bytes()), &asked, &[field], true);
+            assert!(after != Some(field), "it would be asked without end");
+            Some(asked)
+        };
+        for only in [
+            "This model only support stream mode, please enable the stream parameter to access the model. ",
+            "parameter.enable_thinking must be set to false for non-streaming calls",
+            "Requests with max_tokens > 4096 must have stream=true",
+        ] {
+            assert_eq!(
+                sent(only).unwrap(),
+                r#"{"messages":[],"stream":true}"#,
+                "{only}"
+            );
+        }
+        for refused in ["Unknown field: stream", "stream is not supported"] {
+            assert_eq!(sent(refused).unwrap(), r#"{"messages":[]}"#, "{refused}");
+        }
+        assert_eq!(sent("the upstream is gone"), None);
     }
 }
