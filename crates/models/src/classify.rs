@@ -406,6 +406,9 @@ fn limit_kind(words: &[String], text: &str) -> Option<LimitKind> {
     kind.map(|(kind, ..)| *kind)
 }
 
+/// What to do about a 403 that says nothing of the key, or comes although the key has worked.
+pub(super) const BLOCKED: &str = "the server gives no reason that is known: the key may lack a permission, or a filter blocks this text";
+
 fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
     let words = match class {
         ErrorClass::Auth => {
@@ -429,9 +432,7 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
         ErrorClass::Invalid if (300..400).contains(&status) => {
             "check base_url: the server redirects"
         }
-        ErrorClass::Invalid if status == 403 => {
-            "the server gives no reason that is known: the key may lack a permission, or a filter blocks this text"
-        }
+        ErrorClass::Invalid if status == 403 => BLOCKED,
         ErrorClass::Invalid => {
             let setting = SETTINGS.iter().find(|(names, _)| has_any(text, names))?.1;
             return Some(format!(

@@ -589,10 +589,53 @@ fn the_words_of_more_servers_are_known() {
 }
 
 #[test]
+fn a_403_about_a_text_is_no_verdict_on_the_key() {
+    for (body, class) in [
+        (
+            r#"{"code":"The caller does not have permission to execute the specified operation","error":"Content violates usage guidelines. Team: 1f2e, API key ID: 9a8b, Failed check: SAFETY_CHECK_TYPE_BIO"}"#,
+            Refused,
+        ),
+        (
+            "<html><p>You don't have permission to access this resource.</p></html>",
+            Invalid,
+        ),
+        (
+            "\n<HTML><H1>Access Denied</H1> Your IP address: 1.2.3.4</HTML>",
+            Invalid,
+        ),
+        (
+            r#"{"error":"The caller does not have permission: API key ID: 9a8b"}"#,
+            Auth,
+        ),
+        (
+            r#"{"error":"Your account was suspended: it violates the usage guidelines"}"#,
+            Auth,
+        ),
+        (
+            r#"{"error":{"message":"Access denied: <key> may not be used here"}}"#,
+            Auth,
+        ),
+    ] {
+        assert_eq!(classify(403, body.as_bytes()).class, class, "{body}");
+    }
+    let page = "<html><title>401 Authorization Required</title></html>";
+    assert_eq!(classify(401, page.as_bytes()).class, Auth);
+}
+
+#[test]
 fn an_error_in_a_200_counts_as_the_word_that_it_has() {
     for (body, class) in [
         (r#"{"code":"InvalidApiKey","message":"no such key"}"#, Auth),
         (r#"{"error":"Rate limit exceeded, slow down"}"#, RateLimited),
+        (
+            r#"{"error":"Unexpected endpoint or method. (POST /chat/completions)"}"#,
+            NotFound,
+        ),
+        (
+            r#"{"base_resp":{"status_code":1004,"status_msg":"login fail: Please carry the API secret key"}}"#,
+            Auth,
+        ),
+        (r#"{"error":"Unexpected end of the stream"}"#, Transient),
         (
             r#"{"status":"error","statusCode":402,"message":"m"}"#,
             Quota,
@@ -627,15 +670,6 @@ fn an_error_in_a_200_counts_as_the_word_that_it_has() {
         ),
     ] {
         let fault = upstream(ReadFault::Upstream("no".into()), body.as_bytes());
-        (
-            r#"{"error":"Unexpected endpoint or method. (POST /chat/completions)"}"#,
-            NotFound,
-        ),
-        (
-            r#"{"base_resp":{"status_code":1004,"status_msg":"login fail: Please carry the API secret key"}}"#,
-            Auth,
-        ),
-        (r#"{"error":"Unexpected end of the stream"}"#, Transient),
         assert_eq!(fault.class, class, "{body}");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
-use super::classify::{AttemptError, Delivery, Throttle, upstream};
+use super::classify::{AttemptError, BLOCKED, Delivery, Throttle, upstream};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::estimate::checked_usage;
@@ -379,18 +379,23 @@ impl Client {
                 let hint = "no key was sent: name its variable in api_key_env";
                 fault.hint = Some(hint.to_owned());
             }
+            let is_forbidden = fault.class == ErrorClass::Auth && fault.status == Some(403);
+            if is_forbidden && prepared.model.limiter.answered() > 0 {
+                fault.class = ErrorClass::Invalid;
+                fault.hint = Some(BLOCKED.to_owned());
+            }
             return Err(self.record_failure(prepared, fault, ticket, sent, &announced));
         }
         prepared.model.limiter.succeeded(ticket, &announced);
+        prepared
+            .model
+            .takes_schema
+            .fetch_or(prepared.call.schema.is_some(), Ordering::Relaxed);
         let latency = sent.elapsed();
         let request_id = reply.headers.request_id().map(str::to_owned);
         let (dialect, body, attempts, memory) =
             (spec.dialect, reply.body, counts.sent, reply.memory);
         let Billing { model, usage } = dialects::read_billing(dialect, &body);
-        prepared
-            .model
-            .takes_schema
-            .fetch_or(prepared.call.schema.is_some(), Ordering::Relaxed);
         let (usage, usage_warning) = checked_usage(
             usage,
             prepared.call,

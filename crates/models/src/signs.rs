@@ -122,7 +122,8 @@ pub(super) const SIGNS: &[Sign] = &[
         phrases: "api key|api_key|apikey|authenticat|unauthorized|not authorized|permission|missing scope|insufficient scope|credential|access denied|\
              access token|invalid token|account|country|your region|ip address|鉴权|密钥",
         pairs: ("", ""),
-        unless: "",
+        // A firewall's page is about this text.
+        unless: "<html",
     },
     // Google, Bedrock.
     Sign {
