@@ -199,7 +199,7 @@ impl ModelConnection {
         const MOST_REFUSALS: u32 = 32;
         let most = match (error.class, error.status) {
             (ErrorClass::Transient, Some(500 | 501)) => MOST_ERRORS,
-            (ErrorClass::Transient, Some(502)) => MOST_OF_A_GATEWAY,
+            (ErrorClass::Transient, Some(502 | 504 | 520..=530 | 408 | 409)) => MOST_OF_A_GATEWAY,
             (ErrorClass::Invalid, Some(_)) => MOST_REFUSALS,
             _ => return false,
         };

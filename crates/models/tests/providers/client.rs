@@ -143,6 +143,47 @@ async fn after_a_failure_that_cannot_pass_nothing_is_sent_again() {
 }
 
 #[tokio::test]
+async fn a_model_that_always_times_out_is_given_up_while_another_works() {
+    for (status, class) in [
+        (504, ErrorClass::Failing),
+        (530, ErrorClass::Failing),
+        (409, ErrorClass::Failing),
+        (503, ErrorClass::Overloaded),
+    ] {
+        let failures = (0..40).map(|_| Scripted::new(status, ""));
+        let simulator = Simulator::scripted(std::iter::once(good()).chain(failures));
+        let client = client(&simulator);
+        asked(&client, &ask("q")).await.unwrap();
+        let other = Call {
+            model: "other".into(),
+            ..ask("q")
+        };
+        let mut last = None;
+        for _ in 0..3 {
+            last = asked(&client, &other).await.err();
+        }
+        assert_eq!(last.map(|failure| failure.class), Some(class), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_has_worked_is_not_blamed_for_a_403() {
+    let denied = || Scripted::new(403, r#"{"error":"permission denied for this content"}"#);
+    let unauthorized = Scripted::new(401, "{}");
+    let simulator = Simulator::scripted([denied(), good(), denied(), unauthorized]);
+    let client = client(&simulator);
+    for class in [
+        Some(ErrorClass::Auth),
+        None,
+        Some(ErrorClass::Invalid),
+        Some(ErrorClass::Auth),
+    ] {
+        let failure = asked(&client, &ask("q")).await.err();
+        assert_eq!(failure.map(|failure| failure.class), class);
+    }
+}
+
+#[tokio::test]
 async fn tokens_reserved_for_a_refused_request_are_returned_and_those_of_a_server_error_are_not() {
     let broken = Scripted::new(500, "{}").header("x-should-retry", "false");
     let refused = [400, 401, 404].map(|status| (Scripted::new(status, "{}"), true));
