@@ -12,7 +12,7 @@ use super::conversation::{
     Body, BuildFault, ConversationPart, FlatConversation, HistoryStyle, HttpRequest, conversation,
 };
 use super::endings::{Ending, Said, ending};
-use super::json::{called, count, error_text, lacks, parse, word};
+use super::json::{called, count, error_text, is_error, lacks, parse, word};
 use crate::call::{Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec};
@@ -309,7 +309,7 @@ fn usage_of(counts: &Value) -> Usage {
 /// The answer in a reply.
 pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
     let reply: Value = parse(body)?;
-    if reply["type"] == "error" || !reply["error"].is_null() {
+    if reply["type"] == "error" || is_error(&reply["error"]) {
         return Err(ReadFault::Upstream(error_text(&reply["error"])));
     }
     let end = word(&reply["stop_reason"]);

@@ -11,7 +11,7 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, called, error_text, lacks, parse, raw, word};
+use super::json::{Fields, called, error_text, is_error, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use base::message::Function;
@@ -103,7 +103,8 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
 fn calls(message: &Value) -> Vec<Function> {
     let listed = message["tool_calls"].as_array().into_iter().flatten();
     let listed = listed.map(|call| &call["function"]);
-    let only = Some(&message["function_call"]).filter(|function| function["name"].is_string());
+    let is_named = |function: &&Value| !matches!(function["name"].as_str(), None | Some(""));
+    let only = Some(&message["function_call"]).filter(is_named);
     let all = listed.chain(only);
     all.map(|function| called(&function["name"], &function["arguments"]))
         .collect()
@@ -111,14 +112,7 @@ fn calls(message: &Value) -> Vec<Function> {
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
 /// of a reply in a request.
-const SENT_BACK: [&str; 6] = [
-    "role",
-    "content",
-    "tool_calls",
-    "reasoning",
-    "reasoning_content",
-    "reasoning_details",
-];
+const SENT_BACK: &str = "role content tool_calls reasoning reasoning_content reasoning_details";
 
 /// The answer in a reply, whose bytes are `body`.
 pub(crate) fn completion(
@@ -129,12 +123,16 @@ pub(crate) fn completion(
     let choice = &reply["choices"][0];
     if let Some(error) = [&reply["error"], &choice["error"]]
         .into_iter()
-        .find(|error| !error.is_null())
+        .find(|error| is_error(error))
     {
         return Err(ReadFault::Upstream(error_text(error)));
     }
     if choice.is_null() {
-        return Err(lacks("choices", body));
+        // Azure says of every prompt what its filter found.
+        let filter = reply["prompt_filter_results"].to_string();
+        let is_refused = filter.contains("\"filtered\":true");
+        let refused = is_refused.then(|| ReadFault::Refused(Some("content filter".to_owned())));
+        return Err(refused.unwrap_or_else(|| lacks("choices", body)));
     }
     let message = &choice["message"];
     if !message.is_object() {
@@ -149,18 +147,20 @@ pub(crate) fn completion(
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts
             .iter()
-            .filter(|p| p["type"] == "text" || p["type"] == "output_text")
-            .filter_map(|p| p["text"].as_str())
+            .filter(|p| p["type"].is_null() || p["type"] == "text" || p["type"] == "output_text")
+            .filter_map(|p| p["text"].as_str().or(p.as_str()))
             .collect(),
         _ => {
             let fault = "`content` is neither text nor a list of parts";
             return Err(ReadFault::Malformed(fault.into()));
         }
     };
+    let end = &choice["finish_reason"];
+    let end = end.get("type").unwrap_or(end);
     Said {
         text: &text,
         calls: calls(message),
-        end: word(&choice["finish_reason"]).as_deref(),
+        end: word(end).as_deref(),
     }
     .completion(operation, || sent_back(body))
 }
@@ -179,7 +179,8 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     let choice = reply.choices.into_iter().next();
     let mut message = choice.ok_or_else(|| lacks("choices", body))?.message;
     message.retain(|name, value| {
-        SENT_BACK.contains(&name.as_str()) && (name == "content" || value.get() != "null")
+        SENT_BACK.split(' ').any(|kept| kept == name)
+            && (name == "content" || value.get() != "null")
     });
     message
         .entry("role".to_owned())
@@ -242,6 +243,30 @@ mod tests {
     }
 
     #[test]
+    fn parts_need_no_type_and_a_call_needs_a_name() {
+        for (text, message) in [
+            ("ab", r#"{"content":[{"text":"a"},"b"]}"#),
+            (
+                "a",
+                r#"{"content":"a","function_call":{"name":"","arguments":""}}"#,
+            ),
+            (
+                "b",
+                r#"{"content":[{"type":"thinking","text":"a"},{"type":"text","text":"b"}]}"#,
+            ),
+        ] {
+            for error in ["{}", "\"\"", "false", "null"] {
+                let body = format!(
+                    r#"{{"error":{error},"choices":[{{"message":{message},"error":{error}}}]}}"#
+                );
+                assert_eq!(read(&body).unwrap().text, text, "{body}");
+            }
+        }
+        let called = r#"{"choices":[{"message":{"content":"a","function_call":{"name":"x"}}}]}"#;
+        assert_eq!(read(called), Err(ReadFault::CalledTool("x".into())));
+    }
+
+    #[test]
     fn a_filtered_answer_is_a_refusal() {
         let body =
             r#"{"choices":[{"finish_reason":"content_filter","message":{"content":"par"}}]}"#;
@@ -249,5 +274,29 @@ mod tests {
             read(body),
             Err(ReadFault::Refused(Some("content filter".into())))
         );
+        let filtered = |is: bool| {
+            format!(
+                r#"{{"choices":[],"prompt_filter_results":[{{"content_filter_results":{{"hate":{{"filtered":{is}}}}}}}]}}"#
+            )
+        };
+        assert!(matches!(read(&filtered(true)), Err(ReadFault::Refused(_))));
+        assert!(matches!(
+            read(&filtered(false)),
+            Err(ReadFault::Malformed(_))
+        ));
+    }
+
+    #[test]
+    fn the_word_of_an_end_may_stand_in_an_object() {
+        let read = |end: &str| {
+            let choice = format!(r#"{{"finish_reason":{end},"message":{{"content":"a"}}}}"#);
+            read(&format!(r#"{{"choices":[{choice}]}}"#))
+        };
+        assert!(!read(r#"{"type":"stop","matched":7}"#).unwrap().truncated);
+        assert!(read(r#"{"type":"length"}"#).unwrap().truncated);
+        assert!(matches!(
+            read(r#"{"matched":7}"#),
+            Err(ReadFault::Upstream(_))
+        ));
     }
 }

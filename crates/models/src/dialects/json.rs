@@ -172,6 +172,15 @@ fn is_message(value: &&Value) -> bool {
     }
 }
 
+/// Whether the field for an error holds one. Some servers always send the field, with an empty value beside a good answer.
+pub(crate) fn is_error(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.iter().any(is_error),
+        Value::Object(fields) => fields.values().any(is_error),
+        word => !["null", "false", "0", "\"\""].contains(&&*word.to_string()),
+    }
+}
+
 /// Whether a value is a list or an object with something in it.
 pub(crate) fn is_filled(value: &Value) -> bool {
     match value {
@@ -210,6 +219,10 @@ mod tests {
                 "field required",
             ),
             (json!({"code": 5}), "{\"code\":5}"),
+            (
+                json!({"Message": "Bearer Token has expired"}),
+                "Bearer Token has expired",
+            ),
             (json!({"error": true, "message": "no key"}), "no key"),
             (json!({"error": 1, "message": "forbidden"}), "forbidden"),
             (json!({"error": {}, "detail": "no key"}), "no key"),
@@ -219,15 +232,35 @@ mod tests {
                 "Bad\nrequest",
             ),
             (
-            (
-                json!({"Message": "Bearer Token has expired"}),
-                "Bearer Token has expired",
-            ),
                 json!({"error": "余额不足", "detail": "see the page"}),
                 "余额不足",
             ),
         ] {
             assert_eq!(error_text(&error), text);
+        }
+    }
+
+    #[test]
+    fn an_empty_error_is_none() {
+        for empty in [
+            json!(null),
+            json!({}),
+            json!(""),
+            json!(false),
+            json!([]),
+            json!({"code": 0, "message": ""}),
+            json!({"code": null, "message": null}),
+        ] {
+            assert!(!is_error(&empty), "{empty}");
+        }
+        for error in [
+            json!("lost"),
+            json!(true),
+            json!({"code": 429}),
+            json!({"type": "server_error"}),
+            json!([{"message": "lost"}]),
+        ] {
+            assert!(is_error(&error), "{error}");
         }
     }
 

@@ -80,7 +80,9 @@ pub fn read(
 /// The body as one reply with whole characters: some servers stream unasked, and a model that stops within an emoji leaves
 /// half of it. Either reply is paid.
 pub(crate) fn readable(body: &[u8]) -> Cow<'_, [u8]> {
-    without_halves(stream::from_stream(body).map_or(Cow::Borrowed(body), Cow::Owned))
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let whole = without_halves(Cow::Borrowed(body));
+    stream::from_stream(&whole).map_or(whole, Cow::Owned)
 }
 
 fn without_halves(whole: Cow<'_, [u8]>) -> Cow<'_, [u8]> {

@@ -11,7 +11,7 @@ use super::conversation::{
     conversation,
 };
 use super::endings::Said;
-use super::json::{Fields, called, error_text, lacks, parse, raw, word};
+use super::json::{Fields, called, error_text, is_error, lacks, parse, raw, word};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec};
 
@@ -124,7 +124,7 @@ fn items<'a>(conversation: &FlatConversation<'a>) -> Vec<SentItem<'a>> {
 /// The answer in a reply.
 pub(crate) fn completion(operation: Operation, body: &[u8]) -> Result<Completion, ReadFault> {
     let reply: Value = parse(body)?;
-    if !reply["error"].is_null() {
+    if is_error(&reply["error"]) {
         return Err(upstream(&reply["error"]));
     }
     let output = reply["output"].as_array();

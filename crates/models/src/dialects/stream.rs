@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::json::is_error;
+
 /// The end that is noted where a stream broke off.
 const BROKEN_OFF: &str = "network_error";
 
@@ -34,7 +36,7 @@ pub(crate) fn from_stream(body: &[u8]) -> Option<Vec<u8>> {
         .split(['\n', '\r'])
         .map(|line| line.strip_prefix("data:").unwrap_or(line));
     let is_done = data.any(|data| data.trim() == "[DONE]");
-    let is_error = |chunk: &&Value| !chunk["error"].is_null() || chunk["type"] == "error";
+    let is_error = |chunk: &&Value| is_error(&chunk["error"]) || chunk["type"] == "error";
     let whole = if let Some(error) = chunks.iter().find(is_error) {
         error.clone()
     } else if let Some(last) = chunks
@@ -274,6 +276,19 @@ mod tests {
         for written in ["id: 4711", "[{\"a\":1}]", "{\"a\":1}\n{\"b\":2}"] {
             assert_eq!(text(Dialect::Lexical, written), Ok(written.into()));
         }
+    }
+
+    #[test]
+    fn a_character_that_two_chunks_share_hides_neither() {
+        let halves = CHAT
+            .replace("\"47\"", "\"47\\ud83d\"")
+            .replace("\"11\"", "\"\\ude0011\"");
+        assert_eq!(
+            text(Dialect::OpenaiChat, &halves),
+            Ok("47\u{fffd}\u{fffd}11".into())
+        );
+        let marked = "\u{feff}{\"choices\":[{\"message\":{\"content\":\"4711\"}}]}";
+        assert_eq!(text(Dialect::OpenaiChat, marked), Ok("4711".into()));
     }
 
     #[test]
