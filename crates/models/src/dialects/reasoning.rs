@@ -7,8 +7,9 @@
 
 /// How the name of a mark around reasoning ends: `<think>`, `<|begin_of_thought|>`, `<inner_monologue>`. So do models of
 /// DeepSeek and Qwen, ByteDance, OpenThinker, LongCat, Cohere, MiniMax, and what prompts ask for.
+/// Without `_` and `-`.
 const NAMES: &str = "think thinking thought thoughts reasoning reflect reflection scratchpad monologue ponder deliberation \
-     thought_process thinking_process reasoning_process reasoning_content 思考 推理 过程";
+     thoughtprocess thinkingprocess reasoningprocess reasoningcontent 思考 推理 过程";
 /// Marks of other forms, before and after reasoning: Mistral, Kimi, OpenAI (gpt-oss), Google, Apertus.
 const MARKS: [(&str, &str); 7] = [
     ("[think]", "[/think]"),
@@ -119,8 +120,9 @@ fn reasoning_name(text: &str) -> Option<(&str, &str)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '-');
     let (name, rest) = text.split_at(text.find(|c| !is_part(c))?);
     // `<exit_reason>` is data.
+    let plain = name.replace(['_', '-'], "");
     let is_reasoning =
-        matches!(name, "reason" | "cot") || NAMES.split(' ').any(|end| name.ends_with(end));
+        matches!(name, "reason" | "cot") || NAMES.split(' ').any(|end| plain.ends_with(end));
     is_reasoning.then_some((name, rest))
 }
 
@@ -167,8 +169,12 @@ mod tests {
     use super::*;
 
     /// Names of tags that models and prompts use.
-    const TAGS: [&str; 26] = [
+    const TAGS: [&str; 30] = [
         "think",
+        "scratch_pad",
+        "thinking-process",
+        "reasoningContent",
+        "thoughtprocess",
         "thinking",
         "thought",
         "thoughts",
@@ -295,6 +301,9 @@ mod tests {
             "<reasonable>\n4711",
             "<exit_reason>4711</exit_reason>",
             "<reason_code>4711</reason_code>",
+            "<reasoning-effort>4711</reasoning-effort>",
+            "<scratch_pad_id>4711</scratch_pad_id>",
+            "<process>4711</process>",
             "<thinkpad-list/> is the element",
             "a < b and </b> end",
         ] {
