@@ -24,8 +24,8 @@ use crate::pipeline::{
 use base::message::Role;
 use base::units::{Tokens, Usd};
 use models::{
-    AskFailure, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy,
-    Settings, Turn, Unlimited, estimate,
+    AskFailure, Call, Client, ErrorClass, ModelUse, Operation, Prices, ProviderSpec, RawReply,
+    RetryPolicy, Settings, Turn, Unlimited, estimate,
 };
 
 #[derive(Debug, Args)]
@@ -288,25 +288,26 @@ async fn ping(model: &ModelUse, prices: &Prices) -> Ping {
     let replied = &Cell::new(None);
     let asked = client.ask(&name, &call, expected, &Unlimited, |reply: &RawReply| {
         let usd = prices.cost(&model.reference, &reply.usage);
-        replied.set(Some((reply.latency.as_secs_f64(), usd)));
+        replied.set(Some((reply.latency.as_secs_f64(), usd, reply.usage.output)));
         async { Ok::<(), Infallible>(()) }
     });
     let asked = asked.await;
     let message = match (asked, replied.get()) {
         // A reply of so few tokens may be cut off before it says anything: it was a reply all the same.
-        (Ok(_), _) | (Err(_), Some(_)) => None,
-        (Err(AskFailure::Call(failure)), None) => Some(match failure.hint {
+        (Ok(_), _) | (Err(_), Some((_, _, Some(_)))) => None,
+        (Err(AskFailure::Call(failure)), _) if failure.class == ErrorClass::Truncated => None,
+        (Err(AskFailure::Call(failure)), _) => Some(match failure.hint {
             Some(hint) => format!("{} ({hint})", failure.message),
             None => failure.message,
         }),
-        (Err(_), None) => Some("it was not asked".to_owned()),
+        (Err(_), _) => Some("it was not asked".to_owned()),
     };
-    let (seconds, usd) = replied.get().unzip();
+    let seconds = replied.get().map(|(seconds, ..)| seconds);
     Ping {
         model: model.reference.to_string(),
         ok: message.is_none(),
         seconds,
-        usd: usd.flatten(),
+        usd: replied.get().and_then(|(_, usd, _)| usd),
         message,
     }
 }
