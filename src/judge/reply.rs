@@ -28,7 +28,7 @@ fn fault(message: impl Into<String>) -> ReplyFault {
 /// Reads a judge's reply: one score for each of `criteria`, in their order.
 ///
 /// Code fences and prose around the JSON are passed over, reasons may be badly written, fields a little differently named,
-/// `4.0` and `"4"` count as 4, the case of ids is ignored, and a criterion that was scored again with the same score counts
+/// `4.0` and `"4 out of 5"` count as 4, only letters and digits of ids count, and a criterion that was scored again with the same score counts
 /// once.
 pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
     let grading = find_grading(text, criteria)?;
@@ -37,15 +37,12 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         .ok_or_else(|| fault("`criterionResults` in the judge's reply is not a list"))?;
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
-        let id = field(entry, ID)
-            .and_then(Value::as_str)
-            .ok_or_else(|| {
-                fault(format!(
-                    "entry {} of `criterionResults` has no `criterionId`",
-                    index + 1
-                ))
-            })?
-            .trim_matches([' ', '\n', '`', '*', '"', '\'']);
+        let id = field(entry, ID).and_then(Value::as_str).ok_or_else(|| {
+            fault(format!(
+                "entry {} of `criterionResults` has no `criterionId`",
+                index + 1
+            ))
+        })?;
         let known =
             position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
         let (criterion, slot) = known.ok_or_else(|| {
@@ -71,15 +68,11 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         .collect()
 }
 
-/// The index of the criterion with this id, whatever its case.
+/// The index of the criterion with this id, as it is or by its letters and digits.
 fn position_of(criteria: &[CriterionId], id: &str) -> Option<usize> {
     let exact = criteria.iter().position(|criterion| *criterion.0 == *id);
-    exact.or_else(|| {
-        let lower = id.to_lowercase();
-        criteria
-            .iter()
-            .position(|criterion| criterion.0.to_lowercase() == lower)
-    })
+    let is_meant = |criterion: &CriterionId| plain(&criterion.0) == plain(id);
+    exact.or_else(|| criteria.iter().position(is_meant))
 }
 
 fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
@@ -88,10 +81,7 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
         .as_f64()
         .or_else(|| out_of_five(given.as_str()?).parse().ok())
         .filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
-    let reasoning = field(
-        entry,
-        &["reasoning", "reason", "rationale", "explanation", "comment"],
-    );
+    let reasoning = field(entry, "reasoning reason rationale explanation comment");
     let reasoning = reasoning.and_then(Value::as_str).unwrap_or("");
     let score =
         whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
@@ -103,34 +93,29 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
     })
 }
 
-/// The figure in `4` and `4/5`.
+/// The figure in `4`, `**4**`, `4/5` and `4 points`.
 fn out_of_five(score: &str) -> &str {
-    let score = score.trim();
-    score.strip_suffix("/5").unwrap_or(score).trim_end()
+    const SUFFIXES: [&str; 6] = ["/5", "/ 5", "/5.0", "out of 5", "points", "分"];
+    let score = score.trim_matches([' ', '\n', '*']);
+    let figure = SUFFIXES.iter().find_map(|end| score.strip_suffix(end));
+    figure.unwrap_or(score).trim_end()
 }
 
-/// The names that judges give to the list of gradings, and to what an entry of it holds.
-const LIST: &[&str] = &[
-    "criterionResults",
-    "criteriaResults",
-    "criteria",
-    "results",
-    "grades",
-    "scores",
-    "ratings",
-];
-const ID: &[&str] = &["criterionId", "criterion_id", "criterion", "id", "name"];
-const SCORE: &[&str] = &["score", "points", "grade", "rating"];
+/// The names that judges give to the list of gradings, and to what an entry of it holds. Divided by blanks.
+const LIST: &str = "criterionResults criteriaResults criteria results grades scores ratings";
+const ID: &str = "criterionId criterion_id criterion id name";
+const SCORE: &str = "score points grade rating";
 
-fn field<'v>(object: &'v Value, names: &[&str]) -> Option<&'v Value> {
+fn field<'v>(object: &'v Value, names: &str) -> Option<&'v Value> {
     let fields = object.as_object()?;
     let named = |name: &str| fields.iter().find(|(key, _)| plain(key) == plain(name));
-    names.iter().find_map(|name| Some(named(name)?.1))
+    names.split(' ').find_map(|name| Some(named(name)?.1))
 }
 
-/// A key without case and underscores.
+/// The letters and digits of a key, without case.
 fn plain(key: &str) -> String {
-    key.replace('_', "").to_lowercase()
+    let kept = key.chars().filter(|c| c.is_alphanumeric());
+    kept.collect::<String>().to_lowercase()
 }
 
 /// The one list of gradings in the text, as sound JSON or as what was meant to be.
@@ -143,7 +128,16 @@ fn find_grading(text: &str, criteria: &[CriterionId]) -> Result<Value, ReplyFaul
         gradings.extend(figures_in(text));
     }
     if gradings.len() > 1 {
-        gradings.retain(|grading| grading.as_array().is_none_or(|list| !list.is_empty()));
+        // The form may be shown before it is filled in.
+        let is_known = |entry: &Value| {
+            let id = field(entry, ID).and_then(Value::as_str);
+            id.is_some_and(|id| position_of(criteria, id).is_some())
+        };
+        gradings.retain(|grading| {
+            grading
+                .as_array()
+                .is_some_and(|list| list.iter().any(is_known))
+        });
     }
     gradings.dedup();
     if gradings.len() > 1 {
@@ -265,10 +259,10 @@ fn mended(text: &str) -> String {
 /// An id or a score behind its name. Quotes may be of any kind or missing, but an unquoted name stands where a key does.
 static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     const QUOTE: &str = r#"["'`“”‘’]"#;
-    let key = |names: &[&str]| {
+    let key = |names: &str| {
         format!(
             r"(?:{QUOTE}|[{{,\n]\s*)(?:{}){QUOTE}?\s*[:：]\s*{QUOTE}?",
-            names.join("|")
+            names.replace(' ', "|")
         )
     };
     let (id, score) = (key(ID), key(SCORE));
@@ -435,7 +429,10 @@ mod tests {
                 .contains("the key `score` twice")
         );
         assert!(fault(&SOUND.replace("4.0", "4.5")).contains("the score 4.5"));
-        assert!(fault(&SOUND.replace("4.0", "6")).contains("the score 6"));
+        for odd in ["6", "\"4 of 10\"", "\"4/15\"", "\"3-4\"", "\"14 points\""] {
+            let message = fault(&SOUND.replace("4.0", odd));
+            assert!(message.contains("expected a whole number"), "{message}");
+        }
         assert!(fault(&SOUND.replace("4.0", "-1")).contains("the score -1"));
         assert!(fault(&SOUND.replace("4.0", "\"four\"")).contains("expected a whole number"));
         assert!(
@@ -521,6 +518,18 @@ mod tests {
                 .replace("criterionR", "CriterionR")
                 .replace("criterionI", "CriterionI"),
             SOUND.replace("a_one", "`a_one`"),
+            SOUND
+                .replace("a_one", "a-One")
+                .replace("b_two", "**b two**"),
+            SOUND.replace("4.0", "\"4 / 5\""),
+            SOUND.replace("4.0", "\"4 out of 5\""),
+            SOUND.replace("4.0", "\"**4**\""),
+            SOUND.replace("4.0", "\"4 points\""),
+            SOUND.replace("4.0", "\"4分\""),
+            format!(
+                "The form is {}:\n{SOUND}",
+                r#"{"criterionResults":[{"criterionId":"string","score":"integer"}]}"#
+            ),
             serde_json::json!({ "output": SOUND }).to_string(),
             format!("The form is {{\"criterionResults\": []}}.\n{SOUND}"),
             with("a \" b")
