@@ -110,6 +110,12 @@ fn check_pings_each_model_once_with_the_smallest_request() {
             .contains("Incorrect API key"),
         "{ended}"
     );
+    server.script(|_| {
+        let error = r#"{"error":{"code":401,"message":"Invalid API key"}}"#;
+        Reply::Raw(200, error.into())
+    });
+    let ended = project.expect(1, "check --ping --json").json();
+    assert_eq!(ended["ping"][0]["ok"], false, "{ended}");
     let offline = Project::offline();
     offline.expect(1, "check --ping");
     let quiet = offline.expect(1, "check --ping --quiet");
