@@ -166,7 +166,10 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
     let text = project.expect(0, "plan --compare-to a");
     text.stdout_says(&["since a: ", "prompt changed (prompts/anchored.md:17"]);
     // What was selected stays selected, and the place of the project is named once.
-    let text = project.expect(0, "--directory . plan --methods anchored,none --exit-code --runs=1");
+    let text = project.expect(
+        0,
+        "--directory . plan --methods anchored,none --exit-code --runs=1",
+    );
     text.stdout_says(&["next: compeval -C . run --methods anchored,none --runs=1"]);
     // The run that is named next is not refused.
     project.edit("probes/harbor.probes.json", "What is left to", "What is to");

@@ -179,7 +179,7 @@ const HOMES: &[(&str, &[&str])] = &[
             "src/scheduler/supervisor.rs",
         ],
     ),
-    ("fs::read(", &["src/cli/commands/judge/agreement.rs"]),
+    ("fs::read(", &[]),
     ("fs::read_to_string(", &["src/scheduler/supervisor.rs"]),
     (
         "fs::remove_",

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::failure::Exit;
 use crate::cli::format::{cost, duration, percent, with_fields};
 use crate::cli::screen::print_failures;
-use crate::cli::terminal::{Console, TextStyle, labelled, paint};
+use crate::cli::terminal::{Console, TextStyle, labelled, paint, typed_again};
 use crate::report::{details, note_count, screen, styled_sections};
 use crate::results::{
     Comparison, Manifest, Outcome, ResultsFolder, Summary, Unused, drifted_losses,
@@ -157,9 +157,17 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
     let word = shell_word(label);
     let next = match manifest.outcome {
         Outcome::Complete => format!("compeval run --label {word} --remote URL --offline"),
-        _ => super::same_command(None),
+        _ => same_command(None),
     };
     console.print(&console.next_line(locale, next));
+}
+
+/// This command as it was typed, with the label that was made up for it, without what kept it from asking, and without the
+/// flag of the sample, whose place is named.
+pub(super) fn same_command(label: Option<&str>) -> String {
+    let mut words = typed_again(&["--offline", "--sample"]);
+    words.extend(label.map(|label| format!("--label {label}")));
+    format!("compeval {}", words.join(" "))
 }
 
 /// Cost, cached share, requests and duration.

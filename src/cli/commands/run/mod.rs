@@ -14,7 +14,7 @@ use crate::cli::commands::init;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{RemoteArgs, baseline_of, given, locale_of, selecting_request};
 use crate::cli::screen::Screen;
-use crate::cli::terminal::{Console, typed_again};
+use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, Request, evaluate};
 use crate::parts::PartNumber;
 use crate::pipeline::PIPELINE_FILE;
@@ -255,7 +255,7 @@ fn next_command(
         .iter()
         .any(|(_, method)| method.cells.judged > 0);
     let label = shell_word(&manifest.label);
-    let again = || same_command(args.select.label.is_none().then_some(&*label));
+    let again = || finish::same_command(args.select.label.is_none().then_some(&*label));
     Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
             "compeval judge selftest".to_owned()
@@ -284,14 +284,6 @@ fn next_command(
         _ if manifest.design.answerers.is_empty() => format!("compeval report {label} --open"),
         _ => "compeval plan".to_owned(),
     })
-}
-
-/// This command as it was typed, with the label that was made up for it, without what kept it from asking, and without the
-/// flag of the sample, whose place is named.
-fn same_command(label: Option<&str>) -> String {
-    let mut words = typed_again(&["--offline", "--sample"]);
-    words.extend(label.map(|label| format!("--label {label}")));
-    format!("compeval {}", words.join(" "))
 }
 
 /// What `show` shows of the question to look at first: its fixture, or, in a comparison, the cell itself.
