@@ -168,9 +168,9 @@ fn a_plan_says_what_has_changed_since_a_baseline() {
     // What was selected stays selected, and the place of the project is named once.
     let text = project.expect(
         0,
-        "--directory . plan --methods anchored,none --exit-code --runs=1",
+        "--directory . plan --methods anchored,nothing --exit-code --runs=1",
     );
-    text.stdout_says(&["next: compeval -C . run --methods anchored,none --runs=1"]);
+    text.stdout_says(&["next: compeval -C . run --methods anchored,nothing --runs=1"]);
     // The run that is named next is not refused.
     project.edit("probes/harbor.probes.json", "What is left to", "What is to");
     let text = project.expect(0, "plan --label c --compare-to a");
