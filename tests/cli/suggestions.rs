@@ -20,7 +20,9 @@ fn next(ended: &Ended) -> &str {
 fn an_unfinished_run_suggests_the_next_step() {
     let server = Server::start();
     let project = Project::new(&server);
-    assert_eq!(next(&project.expect(0, "plan --runs 1")), "compeval run");
+    assert_eq!(next(&project.expect(0, "plan")), "compeval run");
+    let planned = project.expect(0, "plan --runs 1");
+    assert_eq!(next(&planned), "compeval run --runs 1");
     let run = "run --label a --runs 1 --methods full";
     let ended = project.expect(7, &format!("{run} --offline"));
     assert_eq!(next(&ended), format!("compeval {run}"));

@@ -90,7 +90,7 @@ pub mod thresholds {
     pub const MAX_VARIANCE_RATIO: f64 = 1.5;
 
     /// The fewest methods that share their variances.
-    pub const MIN_METHODS_TO_SHARE: usize = 3;
+    pub const MIN_METHODS_TO_SHARE: usize = 2;
 
     /// The variance of a difference of two grades, each rounded to a whole number: two of 1/12.
     pub const ROUNDING_VARIANCE: f64 = 2.0 / 12.0;

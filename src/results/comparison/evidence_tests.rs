@@ -281,8 +281,9 @@ fn without_answers_other_contexts_are_a_change() {
 /// A planted item that another model was asked about, or that stands elsewhere, shows nothing of a method.
 #[test]
 fn planted_items_and_their_answerer_must_be_the_same() {
+    type Edit = fn(&mut PlantedInfo);
     let now = contexts_alone("now");
-    let edits: [(fn(&mut PlantedInfo), &str); 2] = [
+    let edits: [(Edit, &str); 2] = [
         (
             |planted| planted.items = Digest::hash("others"),
             "what is planted",
