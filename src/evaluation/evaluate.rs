@@ -166,8 +166,9 @@ impl Prepared {
             warnings: &warnings,
         });
         let label = request.label.clone().unwrap_or_else(|| {
-            let is_taken = |label: &Label| ResultsFolder::new(&pipeline.results, label).exists();
-            Label::from_time(base::clock::now(), is_taken)
+            Label::from_time(base::clock::now(), |label| {
+                ResultsFolder::new(&pipeline.results, label).exists()
+            })
         });
         let mut limits = request.limits;
         require_prices(&limits, pipeline.stage_models(), &pipeline)?;

@@ -71,8 +71,11 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
 /// The index of the criterion with this id, as it is or by its letters and digits.
 fn position_of(criteria: &[CriterionId], id: &str) -> Option<usize> {
     let exact = criteria.iter().position(|criterion| *criterion.0 == *id);
-    let is_meant = |criterion: &CriterionId| plain(&criterion.0) == plain(id);
-    exact.or_else(|| criteria.iter().position(is_meant))
+    exact.or_else(|| {
+        criteria
+            .iter()
+            .position(|criterion| plain(&criterion.0) == plain(id))
+    })
 }
 
 fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {

@@ -103,8 +103,8 @@ fn messages<'a>(conversation: &FlatConversation<'a>) -> Result<Vec<SentItem<'a>>
 fn calls(message: &Value) -> Vec<Function> {
     let listed = message["tool_calls"].as_array().into_iter().flatten();
     let listed = listed.map(|call| &call["function"]);
-    let is_named = |function: &&Value| !matches!(function["name"].as_str(), None | Some(""));
-    let only = Some(&message["function_call"]).filter(is_named);
+    let only = Some(&message["function_call"])
+        .filter(|function| !matches!(function["name"].as_str(), None | Some("")));
     let all = listed.chain(only);
     all.map(|function| called(&function["name"], &function["arguments"]))
         .collect()

@@ -298,8 +298,9 @@ pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String
         Some(object @ Value::Object(_)) => {
             let mut texts = KEYS.iter().filter_map(|key| object.get(*key));
             let is_text = texts.any(Value::is_string);
-            let is_list = |key: &str| object.get(key).is_some_and(Value::is_array);
-            if is_text || is_list("content") || is_list("value") {
+            let mut lists = ["content", "value"].iter();
+            let is_list = lists.any(|key| object.get(*key).is_some_and(Value::is_array));
+            if is_text || is_list {
                 output_of(object, draft)
             } else {
                 object.to_string()
