@@ -17,8 +17,8 @@ use crate::plan::{changed_places, hunks};
 use crate::report::html::{self, PageInput, PageMethod};
 use crate::results::{
     Comparison, ComparisonScope, Design, FEW, FindTextEdit, FolderError, Label, ProbePlace,
-    Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels,
-    open_results, open_side, require_comparable,
+    Regradings, ResultSet, ResultsFolder, Row, Side, Summary, TextEdit, compare, labels, open_side,
+    require_comparable,
 };
 use base::files::FileError;
 use base::locale::Locale;
@@ -85,19 +85,21 @@ fn side_that_began(pipeline: &Pipeline, side: &str, began: &str) -> Result<Strin
         return Ok(side.to_owned());
     }
     let label = Label::new(&folder.label())?;
-    let kept = (1..).map(|number| label.earlier(number));
-    for label in kept {
-        let kept = open_results(&pipeline.results, label.as_str()).map_err(|_| {
-            FolderError::Unusable(format!(
-                "`{side}` has other results than those that were compared with, which are no longer there"
-            ))
-        })?;
-        if kept.manifest()?.started == began {
-            let method = method.map_or_else(String::new, |method| format!(":{method}"));
-            return Ok(format!("{label}{method}"));
-        }
-    }
-    Ok(side.to_owned())
+    // A number moves on with each replacement.
+    let name = label.successor().unwrap_or(label.as_str());
+    let mut labels = labels(&pipeline.results)?.into_iter();
+    let kept = labels.find(|label| {
+        let folder = ResultsFolder::new(&pipeline.results, label);
+        let kept = folder.manifest().ok();
+        label.successor() == Some(name) && kept.is_some_and(|kept| kept.started == began)
+    });
+    let Some(kept) = kept else {
+        return Err(FolderError::Unusable(format!(
+            "`{side}` has other results than those that were compared with, which are no longer there"
+        )));
+    };
+    let method = method.map_or_else(String::new, |method| format!(":{method}"));
+    Ok(format!("{kept}{method}"))
 }
 
 /// Compares a side with its baseline. The verdicts are corrected by the regradings of the judged side.
@@ -127,7 +129,7 @@ fn compare_with(
         if manifest.design.judges.iter().any(|judge| !judge.lexical) {
             comparison = comparison.with_regradings(regradings);
         }
-        comparison.labels = compared_labels(pipeline, &folder, &manifest.label)?;
+        comparison.labels = compared_labels(pipeline, &other.started, &manifest.label)?;
     }
     Ok(Compared {
         comparison,
@@ -136,25 +138,16 @@ fn compare_with(
     })
 }
 
-/// How many labels were compared with a baseline by `run --compare-to`, and `own`: the best of several looks better than
-/// it is. Sets that cannot be read are not counted.
-fn compared_labels(
-    pipeline: &Pipeline,
-    baseline: &ResultsFolder,
-    own: &str,
-) -> Result<usize, FileError> {
-    let path = |folder: &ResultsFolder| folder.path().canonicalize().ok();
-    let was_compared = |label: &Label| {
-        let folder = ResultsFolder::new(&pipeline.results, label);
-        let side = folder.manifest().ok()?.compared_to?;
-        let (other, _) = open_side_in(pipeline, &side).ok()?;
-        (path(&other)? == path(baseline)?).then_some(())
-    };
+/// How many labels were compared by `run --compare-to` with the baseline whose run began at this time, and `own`: the best
+/// of several looks better than it is. Sets that cannot be read are not counted.
+fn compared_labels(pipeline: &Pipeline, began: &str, own: &str) -> Result<usize, FileError> {
     let labels = labels(&pipeline.results)?;
-    let others = labels
-        .iter()
-        .filter(|label| label.as_str() != own && was_compared(label).is_some());
-    Ok(others.count() + 1)
+    let others = labels.iter().filter(|label| label.as_str() != own);
+    let others = others.filter_map(|label| {
+        let folder = ResultsFolder::new(&pipeline.results, label);
+        folder.manifest().ok()?.compared_began
+    });
+    Ok(others.filter(|compared| compared == began).count() + 1)
 }
 
 /// Opens a side of a comparison. A path is relative to the project, or else to the current folder.

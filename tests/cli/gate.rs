@@ -422,3 +422,39 @@ fn the_sentence_says_with_how_many_labels_a_baseline_was_compared() {
     let compared = project.expect(0, "compare a before");
     assert!(flat(&compared).contains("compared with 2 labels"));
 }
+
+#[test]
+fn a_run_is_compared_again_with_the_results_that_it_was_compared_with() {
+    let project = sessions(1, 4);
+    project.expect(0, "run --label base");
+    lose(&project, "m1", 4, |_| 3);
+    project.expect(0, "run --label now --compare-to base:m1");
+    let found = compared(&project, "now")["methods"].clone();
+    project
+        .expect(2, "run --label now --compare-to now")
+        .says(&["`now` would be compared with itself"]);
+    // Twice, other results take the label of the baseline; what was under a number has another one then.
+    project.expect(0, "run --label base --replace");
+    project.expect(0, "run --label later --compare-to base~1");
+    lose(&project, "m1", 4, |_| 2);
+    project.expect(0, "run --label base --replace");
+    for (label, side) in [("now", "base~2:m1"), ("later", "base~2")] {
+        project.expect(0, &format!("report {label}"));
+        let again = compared(&project, label);
+        assert_eq!(again["methods"], found, "{label}");
+        assert_eq!(again["baseline"], side);
+        assert_eq!(again["labels"], 2, "of the same baseline");
+    }
+    lose(&project, "m1", 4, |_| 1);
+    project.expect(0, "run --label other --compare-to base");
+    assert_eq!(
+        compared(&project, "other")["labels"],
+        1,
+        "of another baseline"
+    );
+    project.expect(0, "labels rm base~2");
+    project.expect(2, "report now").says(&[
+        "not compared",
+        "other results than those that were compared with, which are no longer there",
+    ]);
+}
