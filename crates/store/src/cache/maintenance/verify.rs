@@ -6,11 +6,11 @@ use std::fs::File;
 use bytes::Bytes;
 
 use super::rewrite;
-use crate::cache::entry::FrameLocation;
+use crate::cache::entry::{FrameLocation, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::index::{Index, scan};
 use crate::cache::packs::folder::Layout;
-use crate::cache::packs::frame::{BatchStep, FrameContent, FrameHeader, PackHeader};
+use crate::cache::packs::frame::{BatchNonce, BatchStep, FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::{
     PackFiles, PackItem, PackScanner, decode_body, read_frame, read_pack_header,
 };
@@ -68,17 +68,19 @@ impl DamagedRange {
         }
     }
 
-    /// The damage, with the entries of an index that are in it, and what is said of a batch that is.
-    fn report(&self, packs: &PackFiles, index: &Index) -> DamageReport {
-        let mut records = index.records();
-        records.retain(|record| self.overlaps(&record.location));
-        let lost: Vec<ActionKey> = records.iter().map(|record| record.key).collect();
+    /// The damage, with the entries among `known` that are in it, and what is said of a batch that is.
+    fn report(&self, packs: &PackFiles, (records, steps): &KnownFrames) -> DamageReport {
+        let lost = records
+            .iter()
+            .filter(|record| self.overlaps(&record.location));
+        let lost: Vec<ActionKey> = lost.map(|record| record.key).collect();
         // Without its intent a batch is unknown; what follows is found at the vendor.
-        let mut intents = index.steps();
-        intents.retain(|((_, step), at)| *step == BatchStep::Intent && self.overlaps(at));
-        let what = match intents.is_empty() {
-            true => self.what,
-            false => "it records a batch; if that is open, its replies are not collected any more",
+        let mut intents = steps
+            .iter()
+            .filter(|((_, step), _)| *step == BatchStep::Intent);
+        let what = match intents.any(|(_, at)| self.overlaps(at)) {
+            false => self.what,
+            true => "it records a batch; if that is open, its replies are not collected any more",
         };
         DamageReport {
             damage: packs.damage(lost.first().copied(), self.at, what),
@@ -87,11 +89,20 @@ impl DamagedRange {
     }
 }
 
+/// The entries and the steps of batches that an index knows, with their places.
+type KnownFrames = (Vec<Record>, Vec<((BatchNonce, BatchStep), FrameLocation)>);
+
+fn known_frames(index: &Index) -> KnownFrames {
+    (index.records(), index.steps())
+}
+
 /// Verifies everything and removes what is damaged.
 pub(crate) fn verify(
     store: &StoreInner,
     active: &mut ActivePack,
 ) -> Result<Vec<DamageReport>, CacheError> {
+    // The index knows frames that cannot be seen in the packs any more.
+    let known = store.read(known_frames);
     let (mut index, _) = scan(&store.layout, &store.packs)?;
     // Nobody knows any more what was in a pack that is gone.
     let lost = Vec::new();
@@ -101,8 +112,7 @@ pub(crate) fn verify(
     let mut packs: Vec<u32> = Vec::new();
     for range in damaged_ranges(&store.layout, &store.packs)? {
         range.forget_in(&mut index);
-        // The index of the store knows entries that cannot be seen in the packs any more.
-        reports.push(store.read(|known| range.report(&store.packs, known)));
+        reports.push(range.report(&store.packs, &known));
         packs.push(range.at.pack);
     }
     packs.dedup();
@@ -116,8 +126,9 @@ pub(crate) fn look(
     packs: &PackFiles,
     index: &Index,
 ) -> Result<Vec<DamageReport>, CacheError> {
+    let known = known_frames(index);
     let ranges = damaged_ranges(layout, packs)?.into_iter();
-    Ok(ranges.map(|range| range.report(packs, index)).collect())
+    Ok(ranges.map(|range| range.report(packs, &known)).collect())
 }
 
 /// The damaged ranges of all packs, which are opened again, to read what is on the disk now.
