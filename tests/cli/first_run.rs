@@ -43,6 +43,10 @@ fn the_sample_is_written_and_run_anywhere() {
     // It also runs inside a project of the user's, which it leaves alone.
     let own = Project::offline();
     own.expect(0, "run --sample --runs 1");
+    // It stands in the folder that is named.
+    own.expect(0, "-C . run --sample --runs 1 --label again");
+    own.expect(0, "-C inside run --sample --runs 1");
+    assert!(own.exists("inside/compeval-sample/pipeline.toml"));
     assert!(own.exists("compeval-sample/results") && !own.exists("results"));
 }
 

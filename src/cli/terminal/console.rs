@@ -250,16 +250,12 @@ fn place_flags(common: &Common) -> String {
 pub(crate) fn typed_again(left_out: &[&str]) -> Vec<String> {
     let (mut typed, mut kept) = (typed_words(), Vec::new());
     while let Some(word) = typed.next() {
-        let flag = word.split('=').next().unwrap_or_default();
-        let is_long = matches!(flag, "--directory" | "--config");
-        let is_short =
-            !word.starts_with("--") && (word.starts_with("-C") || word.starts_with("-c"));
-        if is_long || is_short {
-            let has_value = word.len() > if is_long { flag.len() } else { 2 };
-            if !has_value {
-                typed.next();
-            }
-        } else if !left_out.contains(&word.as_str()) {
+        if ["-C", "-c", "--directory", "--config"].contains(&word.as_str()) {
+            typed.next();
+            continue;
+        }
+        let mut places = ["-C", "-c", "--directory=", "--config="].iter();
+        if !places.any(|flag| word.starts_with(flag)) && !left_out.contains(&word.as_str()) {
             kept.push(shell_word(&word));
         }
     }
