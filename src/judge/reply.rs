@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::rubric::CriterionId;
 use super::score::CriterionScore;
 use base::text::{one_line, shortened};
+use base::words::WordList;
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +85,7 @@ fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, 
         .as_f64()
         .or_else(|| out_of_five(given.as_str()?).parse().ok())
         .filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
-    let reasoning = field(entry, "reasoning reason rationale explanation comment");
+    let reasoning = field(entry, REASONING);
     let reasoning = reasoning.and_then(Value::as_str).unwrap_or("");
     let score =
         whole.and_then(|score| CriterionScore::new(criterion.clone(), score as u8, reasoning));
@@ -104,15 +105,17 @@ fn out_of_five(score: &str) -> &str {
     figure.unwrap_or(score).trim_end()
 }
 
-/// The names that judges give to the list of gradings, and to what an entry of it holds. Divided by blanks.
-const LIST: &str = "criterionResults criteriaResults criteria results grades scores ratings";
-const ID: &str = "criterionId criterion_id criterion id name";
-const SCORE: &str = "score points grade rating";
+/// The names that judges give to the list of gradings, and to what an entry of it holds.
+const LIST: WordList =
+    WordList("criterionResults criteriaResults criteria results grades scores ratings");
+const ID: WordList = WordList("criterionId criterion_id criterion id name");
+const SCORE: WordList = WordList("score points grade rating");
+const REASONING: WordList = WordList("reasoning reason rationale explanation comment");
 
-fn field<'v>(object: &'v Value, names: &str) -> Option<&'v Value> {
+fn field(object: &Value, names: WordList) -> Option<&Value> {
     let fields = object.as_object()?;
     let named = |name: &str| fields.iter().find(|(key, _)| plain(key) == plain(name));
-    names.split(' ').find_map(|name| Some(named(name)?.1))
+    names.iter().find_map(|name| Some(named(name)?.1))
 }
 
 /// The letters and digits of a key, without case.
@@ -262,10 +265,10 @@ fn mended(text: &str) -> String {
 /// An id or a score behind its name. Quotes may be of any kind or missing, but an unquoted name stands where a key does.
 static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     const QUOTE: &str = r#"["'`“”‘’]"#;
-    let key = |names: &str| {
+    let key = |names: WordList| {
         format!(
             r"(?:{QUOTE}|[{{,\n]\s*)(?:{}){QUOTE}?\s*[:：]\s*{QUOTE}?",
-            names.replace(' ', "|")
+            names.0.replace(' ', "|")
         )
     };
     let (id, score) = (key(ID), key(SCORE));

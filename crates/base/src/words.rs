@@ -6,7 +6,7 @@ pub struct WordList(pub &'static str);
 
 impl WordList {
     /// The words.
-    pub fn iter(self) -> impl Iterator<Item = &'static str> {
+    pub fn iter(self) -> impl Iterator<Item = &'static str> + Clone {
         self.0.split_ascii_whitespace()
     }
 

@@ -25,25 +25,22 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::{memchr_iter, memmem};
 
+use crate::words::WordList;
 use reader::{DumpedByte, Reader, Spelled, dumped_bytes};
 
 /// Shorter keys are not redacted: they are not secret, and they occur in ordinary text.
 const MIN_LENGTH: usize = 6;
 
 /// Words that people set as the key of a server that needs none. Redacting them would change replies.
-/// Divided by blanks.
-const PLACEHOLDERS: &str = "ollama lm-studio lmstudio not-needed sk-no-key-required no-key-required placeholder \
-    anything unused";
+const PLACEHOLDERS: WordList = WordList(
+    "ollama lm-studio lmstudio not-needed sk-no-key-required no-key-required placeholder anything unused",
+);
 
 static KNOWN: RwLock<Option<KeyMatcher>> = RwLock::new(None);
 
 /// Redacts `key` from now on.
 pub fn add_key(key: &str) {
-    if key.len() < MIN_LENGTH
-        || PLACEHOLDERS
-            .split(' ')
-            .any(|word| key.eq_ignore_ascii_case(word))
-    {
+    if key.len() < MIN_LENGTH || PLACEHOLDERS.has(&key.to_ascii_lowercase()) {
         return;
     }
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);

@@ -15,6 +15,7 @@ use super::json::{Fields, called, error_text, is_error, lacks, parse, raw, word}
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use base::message::Function;
+use base::words::WordList;
 
 /// Puts `call` into the dialect.
 pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFault> {
@@ -112,7 +113,8 @@ fn calls(message: &Value) -> Vec<Function> {
 
 /// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
 /// of a reply in a request.
-const SENT_BACK: &str = "role content tool_calls reasoning reasoning_content reasoning_details";
+const SENT_BACK: WordList =
+    WordList("role content tool_calls reasoning reasoning_content reasoning_details");
 
 /// The answer in a reply, whose bytes are `body`.
 pub(crate) fn completion(
@@ -178,10 +180,8 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     let reply: Reply = parse(body)?;
     let choice = reply.choices.into_iter().next();
     let mut message = choice.ok_or_else(|| lacks("choices", body))?.message;
-    message.retain(|name, value| {
-        SENT_BACK.split(' ').any(|kept| kept == name)
-            && (name == "content" || value.get() != "null")
-    });
+    message
+        .retain(|name, value| SENT_BACK.has(name) && (name == "content" || value.get() != "null"));
     message
         .entry("role".to_owned())
         .or_insert(raw(&"assistant")?);

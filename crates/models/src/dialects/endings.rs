@@ -7,6 +7,7 @@ use super::reasoning::without_reasoning;
 use crate::call::{Completion, Operation, ReadFault};
 use crate::signs::has_any;
 use base::message::Function;
+use base::words::WordList;
 
 /// How a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +23,11 @@ pub(crate) enum Ending {
 
 /// The words that the name of a good end is made of: OpenAI, Anthropic, Gemini, vLLM, TGI, Ollama, Cohere, Mistral. Divided
 /// by blanks.
-const WHOLE: &str = "stop stopped stopping finish finished reason end ended eos eot eom of turn text message token by sequence str \
+const WHOLE: WordList = WordList(
+    "stop stopped stopping finish finished reason end ended eos eot eom of turn text message token by sequence str \
      string word words natural naturally normal normally complete completed done success successfully ok null none tool \
-     tools call calls use function reached found id endoftext endofturn";
+     tools call calls use function reached found id endoftext endofturn",
+);
 
 /// Parts of the words of other ends; the first that occurs counts. A context is either too small for the reply (Anthropic)
 /// or full (Bedrock).
@@ -48,7 +51,7 @@ const PARTS: [(Ending, &str); 3] = [
 /// Reads a vendor's word for the end of a reply; no word is a good end.
 pub(crate) fn ending(word: Option<&str>) -> Ending {
     let words = words_of(word.unwrap_or(""));
-    let is_good = |word: &String| WHOLE.split(' ').any(|good| good == word);
+    let is_good = |word: &String| WHOLE.has(word);
     if words.iter().all(is_good) {
         return Ending::Whole;
     }
@@ -132,10 +135,12 @@ impl Said<'_> {
 }
 
 /// How models write a call where the server does not take it out of the text: Hermes and Qwen, Llama, Mistral, DeepSeek,
-/// GLM, Kimi, gpt-oss, InternLM, MiniMax, Anthropic, LM Studio, Cohere, Google. Divided by blanks.
-const CALLS: &str = "<tool_call <toolcall <tool_use <function_call <function= <invoke <|tool_call \
+/// GLM, Kimi, gpt-oss, InternLM, MiniMax, Anthropic, LM Studio, Cohere, Google.
+const CALLS: WordList = WordList(
+    "<tool_call <toolcall <tool_use <function_call <function= <invoke <|tool_call \
     <|python_tag|> <|action_start|> <|channel|>commentary <｜tool▁call <minimax:tool_call \
-    <longcat_tool_call <｜DSML｜ <|START_ACTION|> [TOOL_CALLS] [TOOL_REQUEST] ✿FUNCTION✿ ```tool_code";
+    <longcat_tool_call <｜DSML｜ <|START_ACTION|> [TOOL_CALLS] [TOOL_REQUEST] ✿FUNCTION✿ ```tool_code",
+);
 
 /// The name of the tool that a text calls, if the text ends in a call: markup at the beginning of a line and nothing of
 /// prose after it, or JSON alone, or a list of Python calls. Markup in a code block is only shown.
@@ -148,9 +153,8 @@ fn called_in(text: &str) -> Option<String> {
         let is_shown = is_fenced && !line.trim_start().starts_with("```");
         Some((begin, line.trim_start(), is_shown))
     });
-    let marked = begins.find(|(_, line, is_shown)| {
-        !is_shown && CALLS.split(' ').any(|mark| line.starts_with(mark))
-    });
+    let marked = begins
+        .find(|(_, line, is_shown)| !is_shown && CALLS.iter().any(|mark| line.starts_with(mark)));
     if let Some((begin, ..)) = marked {
         let call = text.get(begin..)?;
         return call

@@ -10,6 +10,7 @@ use crate::call::ReadFault;
 use base::message::Function;
 use base::text::one_line;
 use base::units::{Tokens, Usage};
+use base::words::WordList;
 
 /// Reads a body as `T`. Any other body is malformed; the fault quotes its beginning.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
@@ -108,12 +109,15 @@ pub(crate) fn called(name: &Value, arguments: &Value) -> Function {
     }
 }
 
-/// The names under which servers put a message into an error, or an error into a body. Divided by blanks.
-const MESSAGES: &str = "error message Message msg detail errors base_resp status_msg error_msg error_message \
-    errmsg err_msg error_description description reason";
+/// The names under which servers put a message into an error, or an error into a body.
+const MESSAGES: WordList = WordList(
+    "error message Message msg detail errors base_resp status_msg error_msg error_message \
+    errmsg err_msg error_description description reason",
+);
 
-/// The names under which an error says which fields of the request it is about. Divided by blanks.
-const PLACES: &str = "param loc field fields parameter property invalid-params invalid_params";
+/// The names under which an error says which fields of the request it is about.
+const PLACES: WordList =
+    WordList("param loc field fields parameter property invalid-params invalid_params");
 
 /// The message of an error value of any shape: an object, a string, an object in an array, `detail`; with the field that
 /// it is about, if it says so.
@@ -122,7 +126,7 @@ pub(crate) fn error_text(error: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(list) => list.iter().map(error_text).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let named = MESSAGES.split(' ').filter_map(|name| fields.get(name));
+            let named = MESSAGES.iter().filter_map(|name| fields.get(name));
             let named = named.filter(|value| !value.is_null());
             let is_word = |value: &&Value| value.as_str().is_some_and(|word| !word.is_empty());
             let message = named
@@ -137,7 +141,7 @@ pub(crate) fn error_text(error: &Value) -> String {
                 Some(Value::String(raw)) if !text.contains(raw) => format!("{text}: {raw}"),
                 _ => text,
             };
-            let place = PLACES.split(' ').find_map(|name| fields.get(name));
+            let place = PLACES.iter().find_map(|name| fields.get(name));
             let place = place.map(place_text).unwrap_or_default();
             if matches!(&*place, "" | "None") || text.contains(&place) {
                 text
@@ -194,7 +198,7 @@ pub(crate) fn is_filled(value: &Value) -> bool {
 pub(crate) fn lacks(part: &str, body: &[u8]) -> ReadFault {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     if MESSAGES
-        .split(' ')
+        .iter()
         .any(|name| value.get(name).is_some_and(|value| !value.is_null()))
     {
         ReadFault::Upstream(error_text(&value))

@@ -5,11 +5,15 @@
 //! between both tags, or without the first, which was then the end of the prompt. If nothing follows, the model has not
 //! answered, and the reply is as unusable as an empty one.
 
+use base::words::WordList;
+
 /// How the name of a mark around reasoning ends: `<think>`, `<|begin_of_thought|>`, `<inner_monologue>`. So do models of
-/// DeepSeek and Qwen, ByteDance, OpenThinker, LongCat, Cohere, MiniMax, and what prompts ask for.
-/// Without `_` and `-`.
-const NAMES: &str = "think thinking thought thoughts reasoning reflect reflection scratchpad monologue ponder deliberation \
-     thoughtprocess thinkingprocess reasoningprocess reasoningcontent 思考 推理 过程";
+/// DeepSeek and Qwen, ByteDance, OpenThinker, LongCat, Cohere, MiniMax, and what prompts ask for; here
+/// without `_` and `-`.
+const NAMES: WordList = WordList(
+    "think thinking thought thoughts reasoning reflect reflection scratchpad monologue ponder deliberation \
+     thoughtprocess thinkingprocess reasoningprocess reasoningcontent 思考 推理 过程",
+);
 /// Marks of other forms, before and after reasoning: Mistral, Kimi, OpenAI (gpt-oss), Google, Apertus.
 const MARKS: [(&str, &str); 7] = [
     ("[think]", "[/think]"),
@@ -122,7 +126,7 @@ fn reasoning_name(text: &str) -> Option<(&str, &str)> {
     // `<exit_reason>` is data.
     let plain = name.replace(['_', '-'], "");
     let is_reasoning =
-        matches!(name, "reason" | "cot") || NAMES.split(' ').any(|end| plain.ends_with(end));
+        matches!(name, "reason" | "cot") || NAMES.iter().any(|end| plain.ends_with(end));
     is_reasoning.then_some((name, rest))
 }
 
