@@ -245,46 +245,38 @@ mod tests {
     fn keys_of_vendors_are_found_without_a_word_before_them() {
         let letters = "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".repeat(3);
         let hex = "9f3a7c1e5b2d8046fa17ce39bd528e60".repeat(2);
-        for (prefix, rest, length) in [
-            ("fc", "-", 32),
-            ("e2b", "_", 40),
-            ("csk", "-", 48),
-            ("sk", "_", 48),
-            ("sq", "u_", 40),
-            ("lin", "_oauth_", 64),
-            ("napi", "_", 64),
-            ("ATTA", "", 64),
-            ("pat", "-na1-eb26c57d-21fa-5d32-8263-", 12),
+        for (prefix, rest, of, length) in [
+            ("fc", "-", &hex, 32),
+            ("e2b", "_", &hex, 40),
+            ("csk", "-", &hex, 48),
+            ("sk", "_", &hex, 48),
+            ("sq", "u_", &hex, 40),
+            ("lin", "_oauth_", &hex, 64),
+            ("napi", "_", &hex, 64),
+            ("ATTA", "", &hex, 64),
+            ("pat", "-na1-eb26c57d-21fa-5d32-8263-", &hex, 12),
+            ("tvly", "-dev-", &letters, 32),
+            ("pc", "sk_q7Rk2Z_", &letters, 60),
+            ("nv", "api-", &letters, 64),
+            ("ji", "na_", &letters, 60),
+            ("tgp", "_v1_", &letters, 43),
+            ("re", "_q7Rk2Zt9_", &letters, 24),
+            ("rzp", "_live_", &letters, 14),
+            ("dp.", "st.prod.", &letters, 43),
+            ("CF", "PAT-", &letters, 43),
+            ("vcp", "_", &letters, 56),
+            ("vk1", ".a.", &letters, 85),
+            ("pa", "-", &letters, 43),
+            ("AQ", ".Ab", &letters, 48),
+            ("EA", "AG", &letters, 120),
         ] {
-            let key = [prefix, rest, &hex[..length]].concat();
-            assert_eq!(
-                kinds(&format!("new Client(\"{key}\")")),
-                ["vendor-key"],
-                "{key}"
-            );
-        }
-        for (prefix, rest, length) in [
-            ("tvly", "-dev-", 32),
-            ("pc", "sk_q7Rk2Z_", 60),
-            ("nv", "api-", 64),
-            ("ji", "na_", 60),
-            ("tgp", "_v1_", 43),
-            ("re", "_q7Rk2Zt9_", 24),
-            ("rzp", "_live_", 14),
-            ("dp.", "st.prod.", 43),
-            ("CF", "PAT-", 43),
-            ("vcp", "_", 56),
-            ("vk1", ".a.", 85),
-            ("pa", "-", 43),
-            ("AQ", ".Ab", 48),
-            ("EA", "AG", 120),
-        ] {
-            let key = [prefix, rest, &letters[..length]].concat();
-            assert_eq!(
-                kinds(&format!("Here it is: {key}, go.")),
-                ["vendor-key"],
-                "{key}"
-            );
+            let key = [prefix, rest, &of[..length]].concat();
+            for text in [
+                format!("new Client(\"{key}\")"),
+                format!("Here it is: {key}, go."),
+            ] {
+                assert_eq!(kinds(&text), ["vendor-key"], "{text}");
+            }
         }
         let zhipu = format!("ZhipuAI(\"{}.{}\")", &hex[..32], &letters[..16]);
         assert_eq!(kinds(&zhipu), ["vendor-key"]);
