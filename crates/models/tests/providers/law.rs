@@ -154,6 +154,9 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
         (0.98, 1.4),
     );
     reaches(&limited(Rule::Bucket(10.0, 10.0)), (0.91, 7.4), (0.97, 2.7));
+    // A burst that is soon gone leaves a level that is far too low.
+    let (share, refused) = shares(&limited(Rule::Bucket(50.0, 10.0)), 100.0, 4.3);
+    assert!(share > 0.95 && refused < 0.04, "{share} with {refused}");
     let (share, refused) = shares(&limited(Rule::Bucket(0.5, 1.0)), 301.0, 600.0);
     assert!(share > 0.7 && refused < 0.07, "{share} with {refused}");
 }

@@ -49,6 +49,8 @@ pub(crate) struct RateEstimator {
     budget: Option<Budget>,
     /// The level comes from the start: it was not lowered, and no raise of it failed.
     is_first: bool,
+    /// A first level was raised early, and that failed.
+    was_raised_early: bool,
     /// How long a level is held before it is raised, at least.
     hold: Seconds,
     /// The part of the level by which it is raised.
@@ -571,6 +573,11 @@ impl RateEstimator {
 
     /// The level is known better now: the next raise waits longer.
     fn settle_down(&mut self, now: Seconds) {
+        if self.is_fast_first() {
+            // Few requests tell little.
+            self.was_raised_early = true;
+            return self.enter(Phase::Hold, now);
+        }
         self.hold = (self.hold * 2.0).min(self.longest_hold());
         (self.is_first, self.step) = (false, STEP);
         self.enter(Phase::Hold, now);
@@ -673,6 +680,12 @@ impl RateEstimator {
                 self.hold
             };
         }
+        if self.is_fast_first() {
+            return FAST_FIRST_WAIT;
+        }
+        if self.is_first && self.was_raised_early {
+            return LONGEST_FIRST_WAIT;
+        }
         let longest = if self.is_first {
             LONGEST_FIRST_WAIT
         } else {
@@ -682,14 +695,19 @@ impl RateEstimator {
         self.hold.max(wait.min(LONGEST_SLOW_HOLD))
     }
 
+    /// Whether the level is a first one that is raised early.
+    fn is_fast_first(&self) -> bool {
+        self.is_first && !self.was_raised_early && self.level >= FAST * self.mean
+    }
+
     /// Tries a higher level if this one is used.
     fn raise(&mut self, now: Seconds) {
         let before = self.level;
         let is_used = self.accepted(now) >= 0.8 * before - self.mean;
-        let step = if self.is_first {
-            self.step.max(FIRST_STEP)
-        } else {
-            self.step
+        let step = match self.is_first {
+            true if self.is_fast_first() => self.step.max(FAST_FIRST_STEP),
+            true => self.step.max(FIRST_STEP),
+            false => self.step,
         };
         let raised = before + (step * before).max(self.mean.min(before));
         if !is_used || raised <= before {

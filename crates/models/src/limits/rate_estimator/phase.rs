@@ -65,6 +65,10 @@ pub(super) const LONGEST_OFTEN_HOLD: Seconds = 8.0;
 pub(super) const LEAST_OFTEN: f64 = 1.5;
 /// [`LONGEST_WAIT`] for a first level, which may be too low.
 pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
+/// The wait before a raise of a first level of at least [`FAST`] requests a second. A start into a small bucket leaves a
+/// level that is much too low, and at such a rate, a raise that fails costs few refusals.
+pub(super) const FAST_FIRST_WAIT: Seconds = 1.6;
+pub(super) const FAST: f64 = 16.0;
 /// The part of the level by which it is raised.
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
@@ -134,6 +138,8 @@ pub(super) enum Phase {
 
 /// The part by which a first level is raised, which may be far too low.
 pub(super) const FIRST_STEP: f64 = 0.25;
+/// [`FIRST_STEP`] at [`FAST`] requests a second and more.
+pub(super) const FAST_FIRST_STEP: f64 = 0.36;
 
 /// The rate of the start.
 #[derive(Clone, Copy, Debug, Default)]
