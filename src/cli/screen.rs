@@ -9,10 +9,10 @@ use crate::cli::failure::{budget_message, remedy_for_cache, render_some};
 use crate::cli::format::count;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::terminal::{Console, Progress, TextStyle, paint};
-use crate::evaluation::{Ended, Event, RunTotals};
+use crate::evaluation::{Event, RunTotals};
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::FailedAction;
-use crate::scheduler::{OpenBatchNote, StopRequest, UntestedJudge};
+use crate::scheduler::{OpenBatchNote, RunOutcome, StopRequest, UntestedJudge};
 
 /// Draws the events of one evaluation.
 pub(crate) struct Screen {
@@ -56,7 +56,7 @@ impl Screen {
                 self.interrupts.work_is_over();
                 self.with_progress(|progress| progress.finish());
             }
-            Event::Ended(ended) => print_stop_reasons(ended, &self.console),
+            Event::Ended { run, totals } => print_stop_reasons(run, totals, &self.console),
             event => print_notice(event, &self.console),
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         | Event::Step { .. }
         | Event::Progress(_)
         | Event::WorkIsOver
-        | Event::Ended(_) => {}
+        | Event::Ended { .. } => {}
     }
 }
 
@@ -99,16 +99,10 @@ pub(crate) fn access_line(access: &ExternalAccess) -> String {
 }
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
-pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
-    let Ended {
-        run,
-        totals,
-        allow_weak_judge,
-        ..
-    } = ended;
-    run.untested
-        .iter()
-        .for_each(|judge| console.warn("stopped:", untested(judge, *allow_weak_judge)));
+pub(crate) fn print_stop_reasons(run: &RunOutcome, totals: &RunTotals, console: &Console) {
+    for judge in &run.untested {
+        console.warn("stopped:", untested(judge, run.allow_weak_judge));
+    }
     if !run.unaccounted.is_empty() {
         console.warn(
             "stopped:",
@@ -122,10 +116,10 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         console.warn("stopped:", &reached);
     }
     if !run.weak_judges.is_empty() {
-        print_weak_judges(&run.weak_judges, totals, *allow_weak_judge, console);
+        print_weak_judges(&run.weak_judges, totals, run.allow_weak_judge, console);
     }
     // Where weak judges end the run, their failed checks are the reason.
-    if *allow_weak_judge || run.weak_judges.is_empty() {
+    if run.allow_weak_judge || run.weak_judges.is_empty() {
         run.given_up
             .iter()
             .for_each(|why| console.warn("stopped:", why));
@@ -136,7 +130,7 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         console.warn("stopped:", &why);
     }
     if run.interrupted {
-        console.warn("stopped:", interrupted(ended.refreshes));
+        console.warn("stopped:", interrupted(run.refreshes));
     }
     if !run.batches.is_empty() {
         print_batches(&run.batches, console);

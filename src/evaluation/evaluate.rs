@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::comparison::{check_baseline, compared_to_baseline, scope};
 use super::engine::{EngineOptions, run_matrix};
-use super::event::{Ended, EvaluationError, EvaluationOutcome, Event, Listening, RunTotals};
+use super::event::{EvaluationError, EvaluationOutcome, Event, Listening};
 use super::project::{
     add_spending, commit_of, connect_shared, open_project, open_snapshot, open_store,
     remote_of_run, report_notices, require_selftest,
@@ -60,20 +60,13 @@ fn run_and_publish(
     store: Store,
     listening: &Listening<'_>,
 ) -> Result<EvaluationOutcome, EvaluationError> {
-    let pipeline = &prepared.pipeline;
-    if let Some(part) = &prepared.part {
-        listening.note("", &part.words());
-        copy_known(part, pipeline, &store)?;
-        if let Some(shared) = &prepared.options.shared {
-            require_selftest(pipeline, shared, &store)?;
-        }
-    }
-    let ExecutedRun {
-        mut manifest,
-        ending,
-        compared,
-        is_broken,
-    } = prepared.execute(&store, listening)?;
+    let mut manifest = prepared.begin(&store, listening)?;
+    let began = Instant::now();
+    let run = prepared.run(&mut manifest, &store, listening)?;
+    let mut ending = listening.totals().ending(&run);
+    let compared = prepared.compare(&mut manifest, &mut ending, &store, listening)?;
+    prepared.record(&mut manifest, &run, &store, listening)?;
+    manifest.wall_s = began.elapsed().as_secs_f64();
     let Prepared {
         pipeline,
         writer,
@@ -108,7 +101,7 @@ fn run_and_publish(
     let (folder, is_beside) = writer.publish(staged, &manifest)?;
     drop(files);
     // If the cache failed, that was already reported.
-    let unsynced = synced.err().filter(|_| !is_broken);
+    let unsynced = synced.err().filter(|_| run.broken.is_none());
     Ok(EvaluationOutcome {
         manifest,
         summary,
@@ -134,15 +127,8 @@ struct Prepared {
     part: Option<PartOfRun>,
 }
 
-/// A run whose actions have ended and whose files are not yet published.
-struct ExecutedRun {
-    manifest: Manifest,
-    ending: Outcome,
-    /// Its scores, with what they were compared with or why they were not; `None` for a part.
-    compared: Option<(ResultSet, Result<Option<Comparison>, EvaluationError>)>,
-    /// Whether the cache failed, so that nothing more could be stored.
-    is_broken: bool,
-}
+/// The scores of a run, with what they were compared with or why they were not.
+type Compared = (ResultSet, Result<Option<Comparison>, EvaluationError>);
 
 impl Prepared {
     /// Opens the project, locks the label and connects to the remote.
@@ -233,42 +219,80 @@ impl Prepared {
         })
     }
 
-    /// Begins the result set, runs the matrix and completes the manifest.
-    fn execute(
+    /// Begins the result set, unless its budget cannot be enough.
+    fn begin(&self, store: &Store, listening: &Listening<'_>) -> Result<Manifest, EvaluationError> {
+        let Prepared {
+            pipeline, options, ..
+        } = self;
+        let mut share = 1.0;
+        if let Some(part) = &self.part {
+            share = part.number.share();
+            listening.note("", &part.words());
+            copy_known(part, pipeline, store)?;
+            if let Some(shared) = &options.shared {
+                require_selftest(pipeline, shared, store)?;
+            }
+        }
+        check_cost_limit(pipeline, store, options, share)?;
+        let manifest = self.first_manifest(store);
+        self.writer.begin(&manifest)?;
+        Ok(manifest)
+    }
+
+    /// Runs the matrix, writes its rows, and records in the manifest how it ended.
+    fn run(
         &self,
+        manifest: &mut Manifest,
         store: &Store,
         listening: &Listening<'_>,
-    ) -> Result<ExecutedRun, EvaluationError> {
+    ) -> Result<RunOutcome, EvaluationError> {
+        let Prepared {
+            pipeline, options, ..
+        } = self;
+        let cells = Matrix(pipeline).counts();
+        let mut recorder = Recorder::begin(pipeline, self.writer.folder())?;
+        // A part without chains runs nothing, not even the self-test of the judges.
+        let run = match cells.all() {
+            0 => RunOutcome::default(),
+            _ => run_matrix(pipeline, store, options, listening, Some(&mut recorder))?,
+        };
+        recorder.finish()?;
+        let totals = &*listening.totals();
+        listening.report(&Event::Ended { run: &run, totals });
+        manifest.outcome = totals.recorded(&run);
+        manifest.caveats.weak_judges.clone_from(&run.weak_judges);
+        manifest.caveats.unqualified = totals.unqualified();
+        manifest.models.clone_from(&run.models);
+        Ok(run)
+    }
+
+    /// Compares the scores with those of the baseline, and checks the judges with answers of this run. The manifest keeps the
+    /// regradings, on which verdicts depend besides the rows, so that making a report again sends nothing. `None` for a part:
+    /// its scores are made together with those of all parts.
+    fn compare(
+        &self,
+        manifest: &mut Manifest,
+        ending: &mut Outcome,
+        store: &Store,
+        listening: &Listening<'_>,
+    ) -> Result<Option<Compared>, EvaluationError> {
+        if self.part.is_some() {
+            return Ok(None);
+        }
         let Prepared {
             pipeline,
             options,
-            writer,
             request,
             ..
         } = self;
-        check_cost_limit(
-            pipeline,
-            store,
-            options,
-            self.part.as_ref().map_or(1.0, |part| part.number.share()),
-        )?;
-        let folder = writer.folder();
-        let mut manifest = self.begin(store);
-        writer.begin(&manifest)?;
-        let began = Instant::now();
-        let ended = self.run(store, listening)?;
-        let mut ending = ended.ending();
-        manifest.outcome = ended.recorded();
-        manifest.caveats.weak_judges = ended.run.weak_judges;
-        manifest.caveats.unqualified = ended.totals.unqualified();
-        manifest.models = ended.run.models;
+        let folder = self.writer.folder();
         let regrader = Regrader {
             pipeline,
             store,
             options,
             left_out: Cell::new(false),
         };
-        let checks = regrader.has_judge() && ending <= Outcome::Incomplete && self.part.is_none();
+        let checks = regrader.has_judge() && *ending <= Outcome::Incomplete;
         if checks && pipeline.settings.regrade {
             // A selection has other longest contexts: it is checked by what the whole run paid for.
             let only_known = !request.project.selection.is_whole();
@@ -276,86 +300,29 @@ impl Prepared {
             manifest.caveats.reading =
                 check_reading(&regrader, folder, design, only_known, listening)?;
         }
-        let mut compared = None;
-        if self.part.is_none() {
-            let so_far = Manifest {
-                failures: listening.totals().failures.clone(),
-                ..manifest.clone()
-            };
-            let set = ResultSet::read_as(folder, so_far)?;
-            // The manifest keeps the regradings, on which verdicts depend besides the rows, so making a report again sends
-            // nothing.
-            let comparison = match compared_to_baseline(pipeline, &set, store) {
-                Ok(Some(found)) if checks => {
-                    manifest.regradings = regrader.check_drift(&found, &set, listening)?;
-                    Ok(Some(found.comparison.with_regradings(&manifest.regradings)))
-                }
-                compared => compared.map(|found| found.map(|found| found.comparison)),
-            };
-            compared = Some((set, comparison));
-        }
+        let so_far = Manifest {
+            failures: listening.totals().failures.clone(),
+            ..manifest.clone()
+        };
+        let set = ResultSet::read_as(folder, so_far)?;
+        let comparison = match compared_to_baseline(pipeline, &set, store) {
+            Ok(Some(found)) if checks => {
+                manifest.regradings = regrader.check_drift(&found, &set, listening)?;
+                Ok(Some(found.comparison.with_regradings(&manifest.regradings)))
+            }
+            compared => compared.map(|found| found.map(|found| found.comparison)),
+        };
         if regrader.left_out.get() {
             let text = "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
                         run makes the other checks";
             listening.warn("stopped:", text);
-            ending = Outcome::Interrupted;
+            *ending = Outcome::Interrupted;
         }
-        folder.write_keys(&listening.totals().keys)?;
-        self.record_spending(&mut manifest, &listening.totals(), ended.run.submitted);
-        if let Some(shared) = &options.shared {
-            listening.report_warnings(shared);
-            let exchanged = shared.exchanged();
-            if let Some(line) = transfers(&exchanged) {
-                listening.note("", &line);
-            }
-            manifest.remote = Some(exchanged);
-            if options.run.offline {
-                add_spending(store, folder, &mut manifest)?;
-            }
-        }
-        let is_broken = ended.run.broken.is_some();
-        manifest.forecast = ended.run.forecast;
-        manifest.ended = Some(now());
-        manifest.wall_s = began.elapsed().as_secs_f64();
-        Ok(ExecutedRun {
-            manifest,
-            ending,
-            compared,
-            is_broken,
-        })
-    }
-
-    /// Runs the matrix, and writes its rows.
-    fn run(&self, store: &Store, listening: &Listening<'_>) -> Result<Ended, EvaluationError> {
-        let Prepared {
-            pipeline,
-            options,
-            writer,
-            request,
-            ..
-        } = self;
-        let (folder, cells) = (writer.folder(), Matrix(pipeline).counts());
-        let mut recorder = Recorder::begin(pipeline, folder)?;
-        // A part without chains runs nothing, not even the self-test of the judges.
-        let run = match cells.all() {
-            0 => RunOutcome::default(),
-            _ => run_matrix(pipeline, store, options, listening, Some(&mut recorder))?,
-        };
-        recorder.finish()?;
-        let allow_weak_judge = options.run.allow_weak_judge;
-        let refreshes = !request.refresh.is_empty();
-        let ended = Ended {
-            run,
-            totals: listening.totals().clone(),
-            allow_weak_judge,
-            refreshes,
-        };
-        listening.report(&Event::Ended(&ended));
-        Ok(ended)
+        Ok(Some((set, comparison)))
     }
 
     /// The manifest at the start of the run. Stores the texts that can later explain a change.
-    fn begin(&self, store: &Store) -> Manifest {
+    fn first_manifest(&self, store: &Store) -> Manifest {
         let Prepared {
             pipeline, request, ..
         } = self;
@@ -393,13 +360,37 @@ impl Prepared {
     }
 
     /// Records in the manifest what was done, sent and paid.
-    fn record_spending(&self, manifest: &mut Manifest, totals: &RunTotals, submitted: u64) {
-        let requests = &self.options.requests;
+    fn record(
+        &self,
+        manifest: &mut Manifest,
+        run: &RunOutcome,
+        store: &Store,
+        listening: &Listening<'_>,
+    ) -> Result<(), EvaluationError> {
+        let Prepared {
+            options, writer, ..
+        } = self;
+        let (totals, requests) = (&*listening.totals(), &options.requests);
+        writer.folder().write_keys(&totals.keys)?;
+        manifest.forecast.clone_from(&run.forecast);
         let sent = requests.sent.load(Ordering::Relaxed);
-        manifest.requests_sent = sent + submitted;
+        manifest.requests_sent = sent + run.submitted;
         manifest.retries = requests.retries.load(Ordering::Relaxed);
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
-        totals.record(manifest, &self.options.budget.spent().with_unfinished(sent));
+        totals.record(manifest, &options.budget.spent().with_unfinished(sent));
+        if let Some(shared) = &options.shared {
+            listening.report_warnings(shared);
+            let exchanged = shared.exchanged();
+            if let Some(line) = transfers(&exchanged) {
+                listening.note("", &line);
+            }
+            manifest.remote = Some(exchanged);
+            if options.run.offline {
+                add_spending(store, writer.folder(), manifest)?;
+            }
+        }
+        manifest.ended = Some(now());
+        Ok(())
     }
 }
 

@@ -47,7 +47,10 @@ pub enum Event<'a> {
     /// No actions are in progress and no more will begin.
     WorkIsOver,
     /// All actions are over; the results are not yet published.
-    Ended(&'a Ended),
+    Ended {
+        run: &'a RunOutcome,
+        totals: &'a RunTotals,
+    },
 }
 
 /// Providers, spending and stop state at one moment.
@@ -238,6 +241,46 @@ impl RunTotals {
         }
     }
 
+    /// How a run ended. Failures and an exceeded budget are final only if no batch is open. A run that has all of its
+    /// outputs is complete, even if a batch of another edit is open.
+    pub fn ending(&self, run: &RunOutcome) -> Outcome {
+        let ending = self.gravest(run);
+        let may_go_on = ending != Outcome::Complete && ending < Outcome::Interrupted;
+        if may_go_on && !run.batches.is_empty() {
+            Outcome::Pending
+        } else {
+            ending
+        }
+    }
+
+    /// The gravest way in which a run ended, without regard to open batches.
+    fn gravest(&self, run: &RunOutcome) -> Outcome {
+        let is_incomplete =
+            !run.untested.is_empty() || !run.unaccounted.is_empty() || !self.failures.is_empty();
+        let is_weak = !run.weak_judges.is_empty() && !run.allow_weak_judge;
+        let found = [
+            (is_weak || run.broken.is_some(), Outcome::Broken),
+            (run.interrupted, Outcome::Interrupted),
+            (run.budget.is_some(), Outcome::Budget),
+            (is_incomplete, Outcome::Incomplete),
+            (run.skipped > 0, Outcome::Pending),
+        ];
+        found
+            .into_iter()
+            .find_map(|(is_so, ending)| is_so.then_some(ending))
+            .unwrap_or(Outcome::Complete)
+    }
+
+    /// The ending that the manifest records. A judge may fail its self-test while all its grades are in the cache.
+    pub(super) fn recorded(&self, run: &RunOutcome) -> Outcome {
+        let is_whole = run.skipped == 0 && self.failures.is_empty() && run.broken.is_none();
+        match self.ending(run) {
+            Outcome::Broken if is_whole => Outcome::Complete,
+            Outcome::Broken => Outcome::Incomplete,
+            ending => ending,
+        }
+    }
+
     /// Writes the totals of a run to its manifest, with what it `spent`.
     pub(super) fn record(&self, manifest: &mut Manifest, spent: &Spent) {
         for (stage, counts) in &self.stages {
@@ -297,72 +340,6 @@ pub struct EvaluationOutcome {
     pub unsynced: Option<CacheError>,
 }
 
-/// A run whose actions have ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// What the scheduler returned.
-    pub run: RunOutcome,
-    /// What its events added up to.
-    pub totals: RunTotals,
-    /// Whether the run continues with a judge that failed its self-test.
-    pub allow_weak_judge: bool,
-    /// Whether outputs of some stage were asked for again.
-    pub refreshes: bool,
-}
-
-impl Ended {
-    /// How the run ended. Failures and an exceeded budget are final only if no batch is open. A run that has all of its
-    /// outputs is complete, even if a batch of another edit is open.
-    pub fn ending(&self) -> Outcome {
-        let ending = self.gravest();
-        let may_go_on = ending != Outcome::Complete && ending < Outcome::Interrupted;
-        if may_go_on && !self.run.batches.is_empty() {
-            Outcome::Pending
-        } else {
-            ending
-        }
-    }
-
-    /// The gravest way in which the run ended, without regard to open batches.
-    fn gravest(&self) -> Outcome {
-        let RunOutcome {
-            untested,
-            unaccounted,
-            budget,
-            weak_judges,
-            broken,
-            interrupted,
-            skipped,
-            ..
-        } = &self.run;
-        let is_incomplete =
-            !untested.is_empty() || !unaccounted.is_empty() || !self.totals.failures.is_empty();
-        let is_broken = broken.is_some() || (!weak_judges.is_empty() && !self.allow_weak_judge);
-        let found = [
-            (is_broken, Outcome::Broken),
-            (*interrupted, Outcome::Interrupted),
-            (budget.is_some(), Outcome::Budget),
-            (is_incomplete, Outcome::Incomplete),
-            (*skipped > 0, Outcome::Pending),
-        ];
-        found
-            .into_iter()
-            .find_map(|(is_so, ending)| is_so.then_some(ending))
-            .unwrap_or(Outcome::Complete)
-    }
-
-    /// The outcome that the manifest records. A judge may fail its self-test while all its grades are in the cache.
-    pub(super) fn recorded(&self) -> Outcome {
-        let is_whole =
-            self.run.skipped == 0 && self.totals.failures.is_empty() && self.run.broken.is_none();
-        match self.ending() {
-            Outcome::Broken if is_whole => Outcome::Complete,
-            Outcome::Broken => Outcome::Incomplete,
-            ending => ending,
-        }
-    }
-}
-
 /// Why an evaluation could not be done. Everything that was paid for is in the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {
@@ -417,13 +394,8 @@ mod tests {
     use super::*;
     use crate::scheduler::OpenBatchNote;
 
-    fn ended(run: RunOutcome) -> Ended {
-        Ended {
-            run,
-            totals: RunTotals::default(),
-            allow_weak_judge: false,
-            refreshes: false,
-        }
+    fn ending(run: &RunOutcome) -> Outcome {
+        RunTotals::default().ending(run)
     }
 
     fn batch() -> OpenBatchNote {
@@ -440,54 +412,48 @@ mod tests {
             skipped: 1,
             ..RunOutcome::default()
         };
-        assert_eq!(ended(RunOutcome::default()).ending(), Outcome::Complete);
-        assert_eq!(ended(skipped.clone()).ending(), Outcome::Pending);
+        assert_eq!(ending(&RunOutcome::default()), Outcome::Complete);
+        assert_eq!(ending(&skipped), Outcome::Pending);
         let interrupted = RunOutcome {
             interrupted: true,
             unaccounted: vec!["cells".to_owned()],
             ..skipped.clone()
         };
-        assert_eq!(ended(interrupted.clone()).ending(), Outcome::Interrupted);
+        assert_eq!(ending(&interrupted), Outcome::Interrupted);
         let open = RunOutcome {
             batches: vec![batch()],
             ..interrupted
         };
-        assert_eq!(ended(open).ending(), Outcome::Interrupted);
+        assert_eq!(ending(&open), Outcome::Interrupted);
         let unaccounted = RunOutcome {
             unaccounted: vec!["cells".to_owned()],
             ..skipped
         };
-        assert_eq!(ended(unaccounted.clone()).ending(), Outcome::Incomplete);
-        assert_eq!(
-            ended(RunOutcome {
-                batches: vec![batch()],
-                ..unaccounted
-            })
-            .ending(),
-            Outcome::Pending
-        );
+        assert_eq!(ending(&unaccounted), Outcome::Incomplete);
+        let open = RunOutcome {
+            batches: vec![batch()],
+            ..unaccounted
+        };
+        assert_eq!(ending(&open), Outcome::Pending);
     }
 
     #[test]
     fn a_weak_judge_whose_grades_were_all_cached_leaves_complete_results() {
+        let totals = RunTotals::default();
         let weak = RunOutcome {
             weak_judges: vec!["judge".to_owned()],
             ..RunOutcome::default()
         };
-        let judged = ended(weak.clone());
         assert_eq!(
-            (judged.ending(), judged.recorded()),
+            (totals.ending(&weak), totals.recorded(&weak)),
             (Outcome::Broken, Outcome::Complete)
         );
-        let waiting = ended(RunOutcome { skipped: 1, ..weak });
-        assert_eq!(waiting.recorded(), Outcome::Incomplete);
-        assert_eq!(
-            Ended {
-                allow_weak_judge: true,
-                ..waiting
-            }
-            .ending(),
-            Outcome::Pending
-        );
+        let waiting = RunOutcome { skipped: 1, ..weak };
+        assert_eq!(totals.recorded(&waiting), Outcome::Incomplete);
+        let allowed = RunOutcome {
+            allow_weak_judge: true,
+            ..waiting
+        };
+        assert_eq!(totals.ending(&allowed), Outcome::Pending);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use engine::run_matrix;
 pub use engine::{EngineOptions, with_engine};
 pub use evaluate::{evaluate, forecast_run, require_prices};
 pub use event::{
-    Ended, EvaluationError, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals,
+    EvaluationError, EvaluationOutcome, Event, Listening, ProgressSnapshot, RunTotals,
 };
 pub use project::{
     connect_remote, connect_shared, open_project, open_snapshot, open_store, paths_of_project,

@@ -32,7 +32,7 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
         }
         Event::Started { stages, .. } => events.push(format!("started {} stages", stages.len())),
         Event::WorkIsOver => events.push("over".to_owned()),
-        Event::Ended(ended) => events.push(format!("ended {:?}", ended.ending())),
+        Event::Ended { run, totals } => events.push(format!("ended {:?}", totals.ending(run))),
         _ => {}
     };
     let outcome = evaluate(request(&folder, "first"), &mut listener).unwrap();

@@ -62,8 +62,13 @@ pub enum RunError {
     File(#[from] FileError),
 }
 
+/// What became of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOutcome {
+    /// Whether it was to go on with judges that failed their self-tests.
+    pub allow_weak_judge: bool,
+    /// Whether outputs of some stage were asked for again.
+    pub refreshes: bool,
     pub budget: Option<BudgetReached>,
     pub interrupted: bool,
     /// Why the cache could store nothing more, if it could not.

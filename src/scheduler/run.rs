@@ -50,6 +50,8 @@ pub async fn run(
     run.tasks.stats.note(executor.programs.notes())?;
     let (weak_judges, submitted) = (run.tasks.judges.weak(), run.batches.submitted_requests);
     Ok(RunOutcome {
+        allow_weak_judge: executor.options.allow_weak_judge,
+        refreshes: !executor.options.refresh.is_empty(),
         models: executor.outputs.models(),
         broken,
         weak_judges,
