@@ -101,6 +101,8 @@ fn without_bank_and_judge_the_control_is_right_and_nothing_is_no_knowledge() {
     );
     let shown = project.expect(0, "show one --planted --method full --point 1 --label a");
     shown.stdout_says(&["replaced/", "context:", "reply: do; said: open"]);
+    // What explains a score knows nothing of planted items.
+    project.expect(2, "why one --planted --label a");
     project.expect(0, "run --planted --all --label a");
     assert_eq!(rows(&project, "a"), all);
     assert_eq!(

@@ -48,9 +48,6 @@ pub(crate) struct ShowArgs {
     /// Show the answer that could search the replaced messages
     #[arg(long)]
     pub(crate) open: bool,
-    /// The items planted in it: what was said, what the contexts have, what was replied
-    #[arg(long, conflicts_with_all = ["probe", "open"])]
-    pub(crate) planted: bool,
 }
 
 impl ShowArgs {

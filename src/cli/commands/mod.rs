@@ -103,12 +103,18 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Show one cell: question, context, answer, grades
     #[command(
-        after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe port --run 1"
+        after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe p1-port --run 1"
     )]
-    Show(ShowArgs),
+    Show {
+        #[command(flatten)]
+        cell: ShowArgs,
+        /// The items planted in it: what was said, what the contexts have, what was replied
+        #[arg(long, conflicts_with_all = ["probe", "open"])]
+        planted: bool,
+    },
     /// Explain a score: the actions behind it, and what changed in them
     #[command(
-        after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port"
+        after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe p1-port"
     )]
     Why(ShowArgs),
     /// List, remove and protect result sets
@@ -194,7 +200,11 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(common, args, console),
         Command::Compare(args) => compare::run(common, args, console),
         Command::Report(args) => report::run(common, args, console),
-        Command::Show(args) => show::run(common, args, console),
+        Command::Show {
+            cell,
+            planted: true,
+        } => planted::run(common, cell, console),
+        Command::Show { cell, .. } => show::run(common, cell, console),
         Command::Why(args) => why::run(common, args, console),
         Command::Labels(command) => labels::run(common, command, console),
         Command::Cache(command) => cache::run(common, command, console),

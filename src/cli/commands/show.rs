@@ -22,9 +22,6 @@ use lexical::facts::{Fact, FactFinder};
 use store::cache::{CacheSnapshot, Lookup};
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
-    if args.planted {
-        return super::planted::run(common, args, console);
-    }
     let paths = project_paths_of(common)?;
     let Some(found) = find_cell(common, &paths.results, args, "show", console)? else {
         return Ok(Exit::Done);
