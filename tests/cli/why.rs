@@ -72,6 +72,10 @@ fn what_was_pruned_is_superseded_and_not_called_damaged() {
         "{text}"
     );
     assert!(!text.contains("damaged"), "{text}");
+    let written = project.expect(0, "report a");
+    written.says(&["are no longer in the cache: the page lacks their contexts"]);
+    let written = project.expect(0, "report b");
+    assert!(!written.stderr.contains("no longer"), "{written:?}");
     let why = project.expect(0, &format!("{CELL} --json")).json();
     let answer = &why["chain"][1];
     assert_eq!(

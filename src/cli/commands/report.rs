@@ -10,12 +10,14 @@ use crate::cli::args::Common;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
+use crate::cli::format::count;
 use crate::cli::project::{open_snapshot, project_of_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle, paint};
 use crate::evaluation::{compared_to_baseline, publish, variable};
 use crate::report::{csv_header, csv_line, reference, styled_sections};
 use crate::results::{ResultSet, ResultsFolder, lock_reports, names};
 use base::text::{escape_controls, shell_word};
+use store::cache::Lookup;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -57,6 +59,15 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     set.manifest.chosen_locale = common.locale;
     note_partial(common, &folder, &set.manifest, console);
     let snapshot = open_snapshot(&pipeline.cache)?;
+    let mut gone = folder.keys()?;
+    gone.retain(|key| snapshot.find_usable(key).is_none());
+    if !gone.is_empty() {
+        let outputs = count(gone.len() as u64, "output");
+        let text = format!(
+            "{outputs} of this run are no longer in the cache: the page lacks their contexts"
+        );
+        console.warn("cache:", text);
+    }
     let (compared, refused) = match compared_to_baseline(&pipeline, &set, &snapshot) {
         Ok(compared) => (compared.map(|found| found.comparison), None),
         Err(refusal) => (None, Some(refusal)),
