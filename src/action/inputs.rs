@@ -400,7 +400,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "a92738b56491"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "f407e59bd786"]);
     }
 
     #[test]

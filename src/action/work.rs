@@ -16,7 +16,7 @@ use store::{Digest, DigestBuilder};
 
 /// The version of the built-in rules: the stand-in for a model and the built-in strategies. It is part of their keys;
 /// raising it makes older outputs stale.
-pub(super) const RULES: &str = "20";
+pub(super) const RULES: &str = "21";
 
 #[derive(Clone, Debug)]
 pub enum Work {

@@ -389,7 +389,7 @@ fn without_redirections(words: &[String]) -> Vec<&str> {
     let mut plain = Vec::new();
     let mut is_target = false;
     for word in words {
-        let is_sign = matches!(word.as_str(), ">" | ">>" | "<");
+        let is_sign = matches!(word.as_str(), ">" | ">>" | "2>" | "<");
         if !is_sign && !is_target {
             plain.push(word.as_str());
         }
@@ -398,57 +398,14 @@ fn without_redirections(words: &[String]) -> Vec<&str> {
     plain
 }
 
-/// The simple commands of a command line; here-documents are left out.
+/// The simple commands of a command line; here-documents and comments are left out.
 fn simple_commands(command: &str) -> Vec<ShellCommand> {
-    let mut commands = Vec::new();
+    let mut splitter = Splitter::default();
     let mut lines = command.lines();
     while let Some(line) = lines.next() {
-        let mut end = None;
-        commands.extend(words_of(line, &mut end));
-        if let Some(end) = end {
+        splitter.read(line);
+        for end in splitter.heredocs.drain(..) {
             lines.by_ref().find(|line| line.trim() == end);
-        }
-    }
-    commands.retain(|command| !command.words.is_empty());
-    commands
-}
-
-/// Splits one line; `heredoc` is set to the word that ends a here-document which begins in it.
-fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
-    let mut splitter = Splitter::default();
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (splitter.quote, c) {
-            (Some(quote), c) if c == quote => splitter.quote = None,
-            (Some(_), c) => splitter.word.push(c),
-            (None, '"' | '\'') => splitter.quote = Some(c),
-            (None, '\\') => splitter.word.extend(chars.next()),
-            (None, '|') if splitter.word != ">" => {
-                splitter.end_command();
-                splitter.is_piped = chars.next_if_eq(&'|').is_none();
-                // `|&` pipes both streams.
-                chars.next_if_eq(&'&');
-            }
-            (None, ';' | '&') if splitter.word != ">" => splitter.end_command(),
-            (None, '<') if chars.peek() == Some(&'<') => {
-                splitter.end_word();
-                let rest: String = chars.by_ref().skip(1).collect();
-                let mut parts = rest
-                    .trim_start_matches(['-', ' '])
-                    .splitn(2, char::is_whitespace);
-                *heredoc = parts
-                    .next()
-                    .map(|word| word.trim_matches(['"', '\'']).to_owned());
-                splitter.add_rest(&words_of(parts.next().unwrap_or(""), &mut None));
-                break;
-            }
-            (None, '>') if joins_streams(&chars) => {
-                chars.nth(1);
-                splitter.end_stream();
-            }
-            (None, '>') => splitter.redirect(chars.next_if_eq(&'>').is_some()),
-            (None, c) if c.is_whitespace() => splitter.end_word(),
-            (None, c) => splitter.word.push(c),
         }
     }
     splitter.end_command();
@@ -467,10 +424,72 @@ struct Splitter {
     words: Vec<String>,
     is_piped: bool,
     word: String,
+    /// The quote that is open; it may go over several lines.
     quote: Option<char>,
+    /// The lines that end the here-documents which begin after this line.
+    heredocs: Vec<String>,
 }
 
 impl Splitter {
+    fn read(&mut self, line: &str) {
+        let mut chars = line.chars().peekable();
+        while let Some(c) = chars.next() {
+            let next = chars.peek().copied();
+            match (self.quote, c) {
+                // The message of a commit may be `"$(cat <<'EOF'`.
+                (Some('"'), '<') if next == Some(c) && self.word.ends_with("$(cat ") => {
+                    self.begin_heredoc(&mut chars);
+                }
+                (Some('"'), '\\') if matches!(next, Some('"' | '\\')) => {
+                    self.word.extend(chars.next());
+                }
+                (Some(quote), c) if c == quote => self.quote = None,
+                (Some(_), c) => self.word.push(c),
+                (None, '"' | '\'') => self.quote = Some(c),
+                (None, '\\') if next.is_none() => return self.end_word(),
+                (None, '\\') => self.word.extend(chars.next()),
+                (None, '#') if self.word.is_empty() => break,
+                (None, '|') if self.word != ">" => {
+                    self.end_command();
+                    self.is_piped = chars.next_if_eq(&'|').is_none();
+                    // `|&` pipes both streams.
+                    chars.next_if_eq(&'&');
+                }
+                (None, ';' | '&') if self.word != ">" => self.end_command(),
+                (None, '<') if next == Some(c) => self.begin_heredoc(&mut chars),
+                (None, '>') if joins_streams(&chars) => {
+                    chars.nth(1);
+                    self.end_stream();
+                }
+                (None, '>') => self.redirect(chars.next_if_eq(&'>').is_some()),
+                (None, c) if c.is_whitespace() => self.end_word(),
+                (None, c) => self.word.push(c),
+            }
+        }
+        match self.quote {
+            Some(_) => self.word.push('\n'),
+            None => self.end_command(),
+        }
+    }
+
+    /// Reads on after the first `<` of `<<END`. The text of `<<< text` is no file, and `1<<4` begins no document.
+    fn begin_heredoc(&mut self, chars: &mut Peekable<Chars<'_>>) {
+        chars.next();
+        if chars.next_if_eq(&'<').is_some() {
+            self.end_word();
+            return self.words.push("<".to_owned());
+        }
+        while chars.next_if(|c| "- \"'\\".contains(*c)).is_some() {}
+        let mut end = String::new();
+        while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || "_-.!".contains(*c)) {
+            end.push(c);
+        }
+        chars.next_if(|c| matches!(c, '"' | '\''));
+        if end.starts_with(|c: char| !c.is_numeric()) {
+            self.heredocs.push(end);
+        }
+    }
+
     fn end_word(&mut self) {
         let word = std::mem::take(&mut self.word);
         match word.as_str() {
@@ -483,15 +502,13 @@ impl Splitter {
 
     fn end_command(&mut self) {
         self.end_word();
-        let (words, is_piped) = (
-            std::mem::take(&mut self.words),
-            std::mem::take(&mut self.is_piped),
-        );
-        self.commands.push(ShellCommand {
-            folder: String::new(),
-            words,
-            is_piped,
-        });
+        if !self.words.is_empty() {
+            self.commands.push(ShellCommand {
+                folder: String::new(),
+                words: std::mem::take(&mut self.words),
+                is_piped: std::mem::take(&mut self.is_piped),
+            });
+        }
     }
 
     /// Ends the word before `>`. The number of a stream is not a word.
@@ -512,17 +529,6 @@ impl Splitter {
         } else {
             sign.to_owned()
         });
-    }
-
-    /// Adds the commands after the mark of a here-document on the same line. The first continues the current command.
-    fn add_rest(&mut self, commands: &[ShellCommand]) {
-        for (index, command) in commands.iter().enumerate() {
-            if index > 0 {
-                self.end_command();
-                self.is_piped = command.is_piped;
-            }
-            self.words.extend(command.words.iter().cloned());
-        }
     }
 }
 
@@ -596,6 +602,35 @@ mod tests {
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
         assert!(of("git rm --cached src/a.py").is_empty());
         assert!(of("grep '>' src/y.py; grep -n \">>\" a.md").is_empty());
+        assert!(of("cat 2> errors.txt; cat <<< notes.txt").is_empty());
+    }
+
+    #[test]
+    fn a_quote_over_several_lines_holds_no_command() {
+        for command in [
+            "git commit -m \"$(cat <<'EOF'\nUse \"x\", don't\n- src/old.py -> src/new.py\ncat docs/a.md is it\nEOF\n)\"",
+            "node -e \"\nconst f = x => x.name;\nif (n > cfg.max) f(\\\"rm a.js\\\");\n\"",
+            "gh pr create --body \"## Summary\n- config.yaml => base.yaml\n> see docs/faq.md\n\"",
+            "sqlite3 work.db \"select a.id from a, b\nwhere a.id > b.id\"",
+            "awk '\n{ print > out.txt }\n'",
+            "# it's > a.txt\nmake # \"rm b.txt",
+        ] {
+            assert!(of(command).is_empty(), "{command}");
+        }
+        for command in [
+            "git commit -m \"a\n> b\"\ncat a.py",
+            "# don't\ncat a.py # isn't",
+            "echo \"it's \\\"x\"\ncat a.py",
+            "read v <<< \"$x\"\ncat a.py",
+            "y=$((1<<4))\ncat a.py",
+            "cat <<A <<'B'\nrm 1.py\nA\nrm 2.py\nB\ncat a.py",
+            "cat \\\n  a.py",
+            "cat a.py |\n  head",
+            "echo \"x << y\"\ncat a.py",
+            "git commit -m \"$(cat <<EOF\nrm \"b.py\"\nEOF\n)\" && cat a.py",
+        ] {
+            assert_eq!(of(command), [(Read, "a.py".to_owned())], "{command}");
+        }
     }
 
     #[test]
