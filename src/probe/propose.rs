@@ -41,7 +41,7 @@ fn failures(sources: &SessionOutline, locale: Locale) -> impl Iterator<Item = Pr
         .failures
         .iter()
         .rev()
-        .filter(|(command, _)| is_whole_command(command) && !sources.cut_commands.contains(command))
+        .filter(|(command, _)| is_whole_command(command))
         .filter_map(move |(command, lines)| {
             let mut lines = lines.iter().rev();
             let line = lines.find(|line| !points_elsewhere(line)).filter(|line| {
@@ -337,7 +337,7 @@ fn work_state_probes(
     let command = sources
         .last_command
         .as_deref()
-        .filter(|command| is_whole_command(command) && sources.is_last_known)
+        .filter(|command| is_whole_command(command))
         .map(|command| about(question, command, command));
     file.into_iter().chain(command)
 }
@@ -350,7 +350,6 @@ mod tests {
     use serde_json::json;
     use sessions::transcript::Point;
     use sessions::transcript::{Message, Role, ToolCall};
-    use std::collections::HashSet;
 
     fn noted(path: &str, note: fn(&mut FileRecord), details: &[&str]) -> FileNote {
         let mut noted = FileNote::default();
@@ -375,7 +374,7 @@ mod tests {
             failures: vec![
                 ("pytest -q".into(), vec!["ValueError: bad delimiter".into()]),
                 ("cd /repo".into(), vec!["fatal: no upstream".into()]),
-                ("make fmt".into(), vec!["fatal: no formatter".into()]),
+                ("make fmt …".into(), vec!["fatal: no formatter".into()]),
             ],
             decisions: vec![
                 "Going with SQLite rather than a JSON file, for locking.".into(),
@@ -387,8 +386,6 @@ mod tests {
             tasks: vec!["Next: `retry_job` still needs a test in tests/test_retry.py.".into()],
             request: Some("please run the slow tests too".into()),
             last_command: Some("pytest -q --slow".into()),
-            is_last_known: true,
-            cut_commands: HashSet::from(["make fmt".to_owned()]),
             values: vec![
                 ("max_age".into(), "3600".into()),
                 ("Docs".into(), "Added".into()),

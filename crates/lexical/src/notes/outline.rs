@@ -1,7 +1,5 @@
 //! The outline of a session: what stands in its notes, cleared of what is uncertain, and where the work stood last.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::{FileNote, SessionNotes, rules};
@@ -31,12 +29,8 @@ pub struct SessionOutline {
     pub tasks: Vec<String>,
     /// What the person asked last.
     pub request: Option<String>,
-    /// The last of the commands that are short and a single line.
+    /// The command that was run last, if it is short, a single line, and known to have been run.
     pub last_command: Option<String>,
-    /// Whether no other command was run after that.
-    pub is_last_known: bool,
-    /// Failed commands of which only the first line is kept.
-    pub cut_commands: HashSet<String>,
     /// Settings with the value seen last.
     pub values: Vec<(String, String)>,
 }
@@ -48,9 +42,6 @@ impl SessionOutline {
         let words = typed(span);
         let mut files = notes.lasting_files();
         files.retain(|note| !note.file.deleted);
-        let (last_command, is_last_known) = last_command(span);
-        let cut = notes.failures.iter().filter(|failure| failure.is_cut);
-        let cut = cut.map(|failure| failure.command.clone());
         SessionOutline {
             files: files.iter().copied().cloned().collect(),
             changed_last: files
@@ -73,9 +64,7 @@ impl SessionOutline {
             plan: open_plan(span),
             tasks: notes.tasks.clone(),
             request: words.last().filter(|text| is_own(text)).cloned(),
-            last_command,
-            is_last_known,
-            cut_commands: cut.collect(),
+            last_command: last_command(span),
             values: notes
                 .values
                 .iter()
@@ -187,26 +176,16 @@ fn open_plan(span: &[Message]) -> Vec<String> {
     items.into_iter().map(|(text, _)| text).collect()
 }
 
-/// The last of the commands that are short and a single line, and whether it is known that no other was run after it.
-fn last_command(span: &[Message]) -> (Option<String>, bool) {
+/// The command line that was run last, if it is short, a single line, and known to have been run.
+fn last_command(span: &[Message]) -> Option<String> {
+    const LONGEST: usize = 110;
     let results = results_by_call(span);
-    let commands = calls(span).rev().filter_map(|call| {
+    let mut commands = calls(span).rev().filter_map(|call| {
         let result = results.get(call.id.as_str()).copied().unwrap_or_default();
         Some((command_of(call)?, was_done(call, result)))
     });
-    let mut run = commands
-        .filter(|(_, was_done)| *was_done != Some(false))
-        .peekable();
-    let newest = run.peek().filter(|(_, was_done)| was_done.is_some());
-    let newest = newest.and_then(|(command, _)| plain(command));
-    let last_command = run.find_map(|(command, _)| plain(&command));
-    let is_known = newest == last_command;
-    (last_command, is_known)
-}
-
-/// A command line without blanks around it, if it is short and a single line.
-fn plain(command: &str) -> Option<String> {
-    const LONGEST: usize = 110;
+    let (command, was_done) = commands.find(|(_, was_done)| *was_done != Some(false))?;
     let command = command.trim();
-    (!command.contains('\n') && command.len() <= LONGEST).then(|| command.to_owned())
+    let is_short = !command.contains('\n') && command.len() <= LONGEST;
+    (is_short && was_done == Some(true)).then(|| command.to_owned())
 }

@@ -59,14 +59,12 @@ impl FileNote {
 /// A command that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NotedFailure {
-    /// The command, or the tool's name.
+    /// The command, or the tool's name. `…` stands for lines after the first: any of them may have failed.
     pub command: String,
     /// The lines that say what went wrong, word for word.
     pub lines: Vec<String>,
     /// Whether the lines are messages of an error, and not just the last that was printed.
     pub is_message: bool,
-    /// Whether the command goes on over more lines than the first, which may not be the one that failed.
-    pub is_cut: bool,
     /// Whether the result records that the command succeeded all the same: what it printed may be about something else.
     pub has_succeeded: bool,
 }
@@ -235,14 +233,14 @@ impl SessionNotes {
             .as_deref()
             .or(call.map(|c| c.function.name.as_str()))
             .unwrap_or("a tool");
-        let is_cut = command.trim().contains('\n');
+        let more = command.trim().lines().nth(1).map_or("", |_| " …");
         let line = command.lines().next().unwrap_or_default();
         // The folder says little: the command comes after it.
         let run = line
             .strip_prefix("cd ")
             .and_then(|rest| rest.split_once("&& "))
             .map_or(line, |(_, run)| run);
-        let command = shortened(run.trim(), COMMAND);
+        let command = shortened(&format!("{}{more}", run.trim()), COMMAND);
         let before = std::iter::once("").chain(lines.iter().map(String::as_str));
         let is_message = lines
             .iter()
@@ -251,7 +249,6 @@ impl SessionNotes {
         let failure = NotedFailure {
             command,
             is_message,
-            is_cut,
             lines,
             has_succeeded: code == Some(0),
         };
