@@ -387,6 +387,38 @@ mod tests {
         assert!(failures("cat run.log | tail -2", "error: no space left on device").is_empty());
         assert!(!failures("cat x.log", "cat: x.log: No such file or directory").is_empty());
         assert!(!failures("make", "error: no space left on device").is_empty());
+        let logged = "ValueError: bad delimiter in row 7";
+        for (command, line, is_own) in [
+            ("kubectl logs pod/api-7 --tail=20", logged, false),
+            ("docker compose logs api", logged, false),
+            ("sed -n '1,40p' build.log", logged, false),
+            ("awk 'NR>3' app.log", logged, false),
+            ("git show HEAD:src/a.py", logged, false),
+            ("curl -s http://127.0.0.1/log | tail -3", logged, false),
+            ("ssh web1 'tail -5 app.log | grep Error'", logged, false),
+            ("docker run image", logged, true),
+            ("ssh web1 ./deploy.sh", logged, true),
+            (
+                "ssh web1",
+                "ssh: connect to host web1: Connection refused",
+                true,
+            ),
+            ("git log nope", "fatal: ambiguous argument 'nope'", true),
+            ("git commit -m x", "error: pathspec 'x' did not match", true),
+            (
+                "sed -n 1p a.log",
+                "sed: can't read a.log: No such file or directory",
+                true,
+            ),
+            (
+                "kubectl logs nope",
+                "Error from server: timed out: nope",
+                true,
+            ),
+            ("sed -i s/a/b/ a.py\npytest -q", logged, true),
+        ] {
+            assert_ne!(failures(command, line).is_empty(), is_own, "{command}");
+        }
         for (line, is_error) in [
             ("Error: Debugger attached.", false),
             ("Error: Debugger ending on ws://127.0.0.1:9229/6f1c", false),

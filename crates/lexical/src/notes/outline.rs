@@ -93,14 +93,26 @@ fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
 
 /// Whether a command only shows what stands elsewhere, and a line is no message of its own: `cat: x: No such file` is one.
 fn is_shown(command: &str, line: &str) -> bool {
-    const VIEWERS: WordList =
-        WordList("cat head tail less more nl bat grep rg journalctl dmesg echo");
     let commands = shell_commands(command);
-    let mut programs = commands
-        .iter()
-        .filter_map(|command| command.run().first().copied());
-    !commands.is_empty()
-        && programs.all(|program| VIEWERS.has(program) && !line.starts_with(&format!("{program}:")))
+    let is_whole = !commands.is_empty() && !command.ends_with('…');
+    is_whole && commands.iter().all(|one| shows(&one.run(), line))
+}
+
+fn shows(run: &[&str], line: &str) -> bool {
+    const VIEWERS: WordList =
+        WordList("cat head tail less more nl bat grep rg sed awk curl journalctl dmesg echo");
+    const KEEPERS: WordList = WordList("git gh docker podman kubectl oc");
+    const VIEWS: WordList = WordList("logs log show diff blame view");
+    const OWN: [&str; 3] = ["fatal: ", "Error response ", "Error from server"];
+    match run {
+        [] => true,
+        ["ssh", _, run @ ..] if !line.starts_with("ssh: ") => is_shown(&run.join(" "), line),
+        [program, rest @ ..] if KEEPERS.has(program) => {
+            let is_own = OWN.iter().any(|start| line.starts_with(start));
+            !is_own && rest.iter().any(|word| VIEWS.has(word))
+        }
+        [program, ..] => VIEWERS.has(program) && !line.starts_with(&format!("{program}:")),
+    }
 }
 
 /// The message in a line of an error: without the mark that an import puts before it and the margin of a test runner.
