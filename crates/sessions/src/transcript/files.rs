@@ -8,11 +8,16 @@ use base::message::ToolCall;
 use base::words::WordList;
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
-pub fn is_file_path_key(key: &str) -> bool {
-    const KEYS: WordList = WordList(
-        "path file_path filePath absolute_path notebook_path filename file target_file targetFile relative_path",
-    );
-    KEYS.has(key)
+fn is_file_path_key(key: &str) -> bool {
+    const KEYS: WordList =
+        WordList("path filepath absolutepath notebookpath filename file targetfile relativepath");
+    KEYS.has(&plain(key))
+}
+
+/// A name in no style: `targetFile`, `target_file` and `TargetFile` are one.
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
@@ -87,31 +92,38 @@ enum ToolAction {
 
 /// What the tool `name` does, whatever the style of its name and the server that it is from.
 fn action_of_tool(name: &str, arguments: &Map<String, Value>) -> Option<ToolAction> {
-    let own = name.rsplit("__").next().unwrap_or(name);
-    let plain: String = own
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    let action = match plain.as_str() {
-        "read" | "readfile" | "view" | "viewfile" | "open" | "openfile" | "cat"
-        | "readmanyfiles" | "readmultiplefiles" | "readtextfile" | "notebookread"
-        | "getfilecontents" => FileAction::Read,
-        "write" | "writefile" | "writetofile" | "create" | "createfile" | "savefile"
-        | "newfile" => FileAction::Write,
-        "edit" | "editfile" | "multiedit" | "patch" | "replace" | "insert" | "notebookedit"
-        | "editnotebook" | "applypatch" | "applydiff" | "replaceinfile" | "insertcontent"
-        | "searchandreplace" | "searchreplace" | "strreplace" | "strreplacefile" | "updatefile"
-        | "appendfile" | "appendtofile" | "multistrreplace" | "hashlineedit" => FileAction::Change,
-        "delete" | "deletefile" | "removefile" => FileAction::Delete,
-        "move" | "movefile" | "renamefile" | "rename" => return Some(ToolAction::Rename),
-        "strreplaceeditor" | "strreplacebasededittool" | "fileeditor" => {
-            match arguments.get("command").and_then(Value::as_str) {
-                Some("view") => FileAction::Read,
-                Some("create") => FileAction::Write,
-                _ => FileAction::Change,
-            }
-        }
+    const READ: WordList = WordList(
+        "read readfile view viewfile open openfile cat readmanyfiles readmultiplefiles readtextfile notebookread \
+        getfilecontents fsread",
+    );
+    const WRITE: WordList = WordList(
+        "write writefile writetofile create createfile savefile newfile createnewfile createtextfile rewritefile",
+    );
+    const CHANGE: WordList = WordList(
+        "edit editfile multiedit patch replace insert notebookedit editnotebook applypatch applydiff replaceinfile \
+        insertcontent searchandreplace searchreplace strreplace strreplacefile updatefile appendfile appendtofile \
+        multistrreplace hashlineedit replacestringinfile multireplacestringinfile inserteditintofile editnotebookfile \
+        replacefilecontent multireplacefilecontent editexistingfile singlefindandreplace editblock fsappend",
+    );
+    const DELETE: WordList = WordList("delete deletefile removefile removefiles deletepath");
+    const RENAME: WordList = WordList("move movefile renamefile rename movepath");
+    // What these do, an argument says.
+    const EDITORS: WordList =
+        WordList("strreplaceeditor strreplacebasededittool fileeditor texteditor fswrite");
+    let own = plain(name.rsplit("__").next().unwrap_or(name));
+    let command = arguments.get("command").and_then(Value::as_str);
+    let action = match own.as_str() {
+        own if READ.has(own) => FileAction::Read,
+        own if WRITE.has(own) => FileAction::Write,
+        own if CHANGE.has(own) => FileAction::Change,
+        own if DELETE.has(own) => FileAction::Delete,
+        own if RENAME.has(own) => return Some(ToolAction::Rename),
+        own if EDITORS.has(own) => match command {
+            Some("view") => FileAction::Read,
+            Some("create" | "write") => FileAction::Write,
+            None if own == "fswrite" => FileAction::Write,
+            _ => FileAction::Change,
+        },
         _ => return None,
     };
     Some(ToolAction::Of(action))
@@ -130,7 +142,14 @@ fn paths_in(arguments: &Map<String, Value>) -> Vec<&str> {
     if let Some(path) = single.and_then(|(_, path)| path.as_str()) {
         return vec![path];
     }
-    let lists = ["paths", "files", "file_paths", "filePaths"];
+    let lists = [
+        "paths",
+        "files",
+        "file_paths",
+        "filePaths",
+        "replacements",
+        "operations",
+    ];
     let list = lists.iter().find_map(|key| arguments.get(*key)?.as_array());
     let paths = list.into_iter().flatten().filter_map(|item| {
         let named = item
@@ -223,7 +242,7 @@ fn commands_in(arguments: &Map<String, Value>) -> Vec<String> {
 pub const COMMAND_KEYS: [&str; 3] = ["command", "cmd", "script"];
 
 /// The values of `command` in editing tools that can do several things. Their calls also have a path.
-const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
+const EDITOR_COMMANDS: WordList = WordList("view create write str_replace insert append undo_edit");
 
 /// The command line of a shell call; `None` for other calls.
 pub fn command_of(call: &ToolCall) -> Option<String> {
@@ -234,8 +253,7 @@ pub fn command_of(call: &ToolCall) -> Option<String> {
 pub fn command_among(arguments: &Map<String, Value>) -> Option<String> {
     let mut keys = COMMAND_KEYS.iter();
     let command = keys.find_map(|key| command_in(arguments.get(*key)?))?;
-    let is_of_editor =
-        arguments.contains_key("path") && EDITOR_COMMANDS.contains(&command.as_str());
+    let is_of_editor = arguments.contains_key("path") && EDITOR_COMMANDS.has(&command);
     (!is_of_editor).then_some(command)
 }
 
@@ -375,6 +393,73 @@ mod tests {
                 [(action, "/a.rs".to_owned())],
                 "{name}"
             );
+        }
+        for (name, arguments, action) in [
+            (
+                "replace_string_in_file",
+                r#"{"filePath":"/a.rs","oldString":"x"}"#,
+                FileAction::Change,
+            ),
+            (
+                "multi_replace_string_in_file",
+                r#"{"replacements":[{"filePath":"/a.rs","oldString":"x"}]}"#,
+                FileAction::Change,
+            ),
+            (
+                "insert_edit_into_file",
+                r#"{"filePath":"/a.rs"}"#,
+                FileAction::Change,
+            ),
+            (
+                "replace_file_content",
+                r#"{"TargetFile":"/a.rs"}"#,
+                FileAction::Change,
+            ),
+            (
+                "view_file",
+                r#"{"AbsolutePath":"/a.rs","StartLine":1}"#,
+                FileAction::Read,
+            ),
+            (
+                "fs_read",
+                r#"{"operations":[{"mode":"Line","path":"/a.rs"}]}"#,
+                FileAction::Read,
+            ),
+            (
+                "fs_write",
+                r#"{"command":"append","path":"/a.rs"}"#,
+                FileAction::Change,
+            ),
+            (
+                "fs_write",
+                r#"{"command":"create","path":"/a.rs"}"#,
+                FileAction::Write,
+            ),
+            (
+                "fsWrite",
+                r#"{"path":"/a.rs","text":"x"}"#,
+                FileAction::Write,
+            ),
+            (
+                "developer__text_editor",
+                r#"{"command":"write","path":"/a.rs"}"#,
+                FileAction::Write,
+            ),
+        ] {
+            assert_eq!(
+                operations(name, arguments),
+                [(action, "/a.rs".to_owned())],
+                "{name} {arguments}"
+            );
+            assert_eq!(command_of(&ToolCall::new("c", name, arguments)), None);
+        }
+        for name in [
+            "create_issue",
+            "replace_label",
+            "search_files",
+            "text_editor_settings",
+        ] {
+            assert_eq!(operations(name, path), [], "{name}");
         }
         assert_eq!(operations("write_file", "not json"), []);
         let call = ToolCall::new("c", "terminal", r#"{"command":"cat a.rs"}"#);

@@ -26,7 +26,7 @@ pub(crate) use exit_code::{is_failed_read, may_deny};
 pub(crate) use files::may_change_any_file;
 pub use files::{
     COMMAND_KEYS, command_among, command_in, command_of, file_operation, file_operations,
-    is_file_path_key, is_same_file,
+    is_same_file,
 };
 pub(crate) use fixture::start_of;
 pub use fixture::{
