@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::content::{list_of, str_of};
+use super::content::{first_at, list_of, str_of};
 use super::format::Format;
 use base::words::WordList;
 
@@ -104,11 +104,7 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
         |r| matches!(str_of(r, "type"), "session.start" | "assistant.message"),
         Format::CopilotCli,
     ),
-    (
-        1,
-        |r| has(r, "sessionId") && has(r, "projectHash") && !has(r, "type"),
-        Format::Gemini,
-    ),
+    (LOOKED_AT, is_gemini, Format::Gemini),
     (
         2,
         |r| str_of(r, "type") == "session_start" && has(r, "id"),
@@ -216,6 +212,7 @@ const OF_LIST: &[(Marks, Format)] = &[
         Format::OpenHands,
     ),
     (is_gemini_stream, Format::Gemini),
+    (is_codex, Format::Codex),
     (is_returncode, Format::MiniSweAgent),
     (is_atif, Format::Atif),
     (is_claude, Format::ClaudeCode),
@@ -272,11 +269,36 @@ fn detect_list(items: &[Value]) -> Option<Format> {
     }
 }
 
+/// Whether the log of a session that begins with this record lacks its beginning: the record that only the first can be.
+/// Claude Code links its records, and so knows it itself.
+pub(super) fn begins_midway(format: Format, first: &Value) -> bool {
+    let kind = str_of(first, "type");
+    match format {
+        Format::Codex => !matches!(kind, "session_meta" | "thread.started" | ""),
+        Format::CopilotCli | Format::QwenCode => {
+            !first_at(first, &["/parentId", "/parentUuid"]).is_empty()
+        }
+        Format::Gemini => has(first, "id") && matches!(kind, "user" | "gemini"),
+        Format::Pi => kind == "message",
+        _ => false,
+    }
+}
+
+/// A record of a rollout, or an item without its envelope.
 fn is_codex(record: &Value) -> bool {
-    matches!(
-        str_of(record, "type"),
-        "session_meta" | "response_item" | "turn_context" | "event_msg"
-    ) && record.get("payload").is_some_and(Value::is_object)
+    match str_of(record, "type") {
+        "session_meta" | "response_item" | "turn_context" | "event_msg" => {
+            record.get("payload").is_some_and(Value::is_object)
+        }
+        "function_call" | "function_call_output" => has(record, "call_id"),
+        _ => false,
+    }
+}
+
+/// The header of a session, or a record that changes its list of messages.
+fn is_gemini(record: &Value) -> bool {
+    let is_header = has(record, "sessionId") && has(record, "projectHash") && !has(record, "type");
+    is_header || has(record, "$set") || str_of(record, "type") == "gemini" && has(record, "id")
 }
 
 fn is_claude(record: &Value) -> bool {
@@ -294,10 +316,7 @@ fn is_claude(record: &Value) -> bool {
 
 /// A message of pi's family in its envelope, where the header is missing.
 fn is_pi_message(record: &Value) -> bool {
-    str_of(record, "type") == "message"
-        && has(record, "id")
-        && has(record, "parentId")
-        && record.pointer("/message/role").is_some()
+    str_of(record, "type") == "message" && record.pointer("/message/role").is_some()
 }
 
 /// A record of Gemini CLI's stream: those of a session have other kinds.

@@ -80,6 +80,17 @@ impl ConversationDraft {
         }
     }
 
+    /// Drops the newest turns of the person, who took them back, with the compactions in them.
+    pub(super) fn drop_turns(&mut self, turns: u64) {
+        let prompts = self.made.messages.iter().enumerate().rev();
+        let prompts = prompts.filter(|(_, entry)| begins_turn(entry));
+        let dropped = prompts.take(usize::try_from(turns).unwrap_or(usize::MAX));
+        if let Some((start, _)) = dropped.last() {
+            self.drop_entries(|entry| entry >= start, &DropReason::AbandonedBranch);
+            self.made.recorded.retain(|one| one.message <= start);
+        }
+    }
+
     pub(super) fn count(&mut self, why: DropReason) {
         *self.made.dropped.entry(why).or_default() += 1;
     }
@@ -507,6 +518,14 @@ impl ConversationDraft {
             ..conversation
         }
     }
+}
+
+/// Whether an entry is a prompt of the person, and not what Codex adds in the person's name.
+fn begins_turn(entry: &Message) -> bool {
+    let is_added = ["<user_shell_command>", "<skill>"]
+        .iter()
+        .any(|tag| entry.content.starts_with(tag));
+    entry.role == Role::User && !is_void(entry) && !is_added
 }
 
 fn id_and_tool(call: &ToolCall) -> (String, String) {

@@ -217,7 +217,14 @@ fn detect_format(records: &mut Records) -> Option<Format> {
 }
 
 fn import(format: Format, mut records: Records) -> Result<ImportedLog, ImportError> {
-    let drafts = formats::read(format, &mut records);
+    let (_, first) = records.look_ahead(1);
+    let begins_midway = first
+        .first()
+        .is_some_and(|first| detect::begins_midway(format, first));
+    let mut drafts = formats::read(format, &mut records);
+    if let Some(main) = drafts.first_mut() {
+        main.made.begins_midway |= begins_midway;
+    }
     let file = records.file.clone();
     let losses = records.into_losses();
     let conversations = drafts

@@ -575,3 +575,103 @@ fn samples_without_an_id_are_numbered() {
     assert_eq!(named(&[&sample]), ["log"]);
     assert_eq!(named(&[&sample, &sample]), ["log-1", "log-2"]);
 }
+
+/// A line of Codex: an item of the conversation, or an event.
+fn of_codex(kind: &str, payload: &str) -> String {
+    format!(
+        r#"{{"timestamp": "2026-01-02T10:00:00.000Z", "type": "{kind}", "payload": {{{payload}}}}}"#
+    )
+}
+
+#[test]
+fn turns_of_codex_that_the_person_took_back_are_left_out() {
+    let says = |role: &str, text: &str| {
+        let content = format!(r#""content": [{{"type": "text", "text": "{text}"}}]"#);
+        of_codex(
+            "response_item",
+            &format!(r#""type": "message", "role": "{role}", {content}"#),
+        )
+    };
+    let back = |turns: u64| {
+        let event = format!(r#""type": "thread_rolled_back", "num_turns": {turns}"#);
+        of_codex("event_msg", &event)
+    };
+    let log = |turns: u64| {
+        let lines = [
+            of_codex("session_meta", r#""id": "s""#),
+            says("user", "<environment_context>e</environment_context>"),
+            says("user", "one"),
+            says("assistant", "did one"),
+            says("user", "two"),
+            says("user", "<user_shell_command>ls</user_shell_command>"),
+            of_codex("compacted", r#""message": "sum""#),
+            says("assistant", "did two"),
+            says("user", "<turn_aborted>t</turn_aborted>"),
+            back(turns),
+            back(0),
+            says("user", "other"),
+        ];
+        read("codex.jsonl", &lines.join("\n"), None)
+    };
+    let text = log(1);
+    assert!(text.contains("did one") && text.contains("other"), "{text}");
+    for gone in ["two", "ls", "compacted at [4]", "turn_aborted"] {
+        assert!(!text.contains(gone), "{gone}: {text}");
+    }
+    assert!(
+        text.contains("left out: 4 on an abandoned branch"),
+        "{text}"
+    );
+    let all = log(9);
+    assert!(
+        all.contains("environment_context") && !all.contains("did one") && all.contains("other"),
+        "{all}"
+    );
+    assert!(log(0).contains("did two"));
+}
+
+#[test]
+fn a_log_that_lost_its_header_is_known_by_its_records() {
+    let item = r#""type": "message", "role": "user", "content": "hi""#;
+    let call = r#""type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1""#;
+    let lines = [
+        (
+            Format::Codex,
+            of_codex("session_meta", r#""id": "s""#),
+            of_codex("response_item", item),
+        ),
+        (
+            Format::Codex,
+            r#"{"id": "s", "timestamp": "t", "instructions": "x"}"#.to_owned(),
+            format!("{{{item}}}\n{{{call}}}"),
+        ),
+        (
+            Format::CopilotCli,
+            r#"{"type": "session.start", "id": "e0", "parentId": null, "data": {}}"#.to_owned(),
+            r#"{"type": "assistant.message", "id": "e1", "parentId": "e0", "data": {"content": "hi"}}"#.to_owned(),
+        ),
+        (
+            Format::Gemini,
+            r#"{"sessionId": "s", "projectHash": "p", "kind": "main"}"#.to_owned(),
+            r#"{"id": "m1", "type": "user", "content": "hi"}
+               {"id": "m2", "type": "gemini", "content": "ho"}"#.to_owned(),
+        ),
+        (
+            Format::Pi,
+            r#"{"type": "session", "id": "s", "timestamp": "t", "cwd": "/"}"#.to_owned(),
+            r#"{"type": "message", "message": {"role": "user", "content": "hi"}}"#.to_owned(),
+        ),
+    ];
+    for (format, header, rest) in lines {
+        let read = |text: &str| {
+            let read = read_bytes(Path::new("a.jsonl"), text.as_bytes().to_vec(), None);
+            let mut read = read.unwrap_or_else(|error| panic!("{format}: {error}"));
+            assert_eq!(read.format, format, "{text}");
+            let main = read.conversations.remove(0);
+            (main.begins_midway, main.messages)
+        };
+        let (whole, cut) = (read(&format!("{header}\n{rest}")), read(&rest));
+        assert_eq!((whole.0, cut.0), (false, true), "{format}");
+        assert_eq!(whole.1, cut.1);
+    }
+}

@@ -108,6 +108,10 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
                 "user_message" | "agent_message" | "agent_reasoning" => {
                     draft.count(DropReason::DisplayCopy)
                 }
+                "thread_rolled_back" => {
+                    items.flush(draft);
+                    draft.drop_turns(number_at(payload, "/num_turns").unwrap_or_default());
+                }
                 kind => draft.count_bookkeeping(format!("event {kind}")),
             }
         }
