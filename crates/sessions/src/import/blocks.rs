@@ -277,26 +277,15 @@ pub(super) fn has_failed(result: &Value) -> bool {
 
 /// The text of a result, wherever it stands in it.
 pub(super) fn output_of(result: &Value, draft: &mut ConversationDraft) -> String {
-    const KEYS: [&str; 12] = [
-        "content",
-        "toolResult",
-        "value",
-        "content_items",
-        "parts",
-        "output",
-        "aggregated_output",
-        "result",
-        "response",
-        "error",
-        "message",
-        "text",
-    ];
+    const KEYS: WordList = WordList(
+        "content toolResult value content_items parts output aggregated_output result response error message text",
+    );
     let found = KEYS
         .iter()
-        .find_map(|key| result.get(*key).filter(|found| !is_void(found)));
+        .find_map(|key| result.get(key).filter(|found| !is_void(found)));
     match found {
         Some(object @ Value::Object(_)) => {
-            let mut texts = KEYS.iter().filter_map(|key| object.get(*key));
+            let mut texts = KEYS.iter().filter_map(|key| object.get(key));
             let is_text = texts.any(Value::is_string);
             let mut lists = ["content", "value"].iter();
             let is_list = lists.any(|key| object.get(*key).is_some_and(Value::is_array));

@@ -7,6 +7,7 @@ use super::conversation::DropReason;
 use super::draft::ConversationDraft;
 use crate::transcript::recorded_exit_code;
 use base::units::{Tokens, Usage};
+use base::words::WordList;
 
 /// The string under `key`; empty if there is none.
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -254,18 +255,9 @@ fn media(part: &Value) -> Option<String> {
             str_of(inline, "data"),
         ));
     }
-    if !matches!(
-        kind,
-        "image"
-            | "image_url"
-            | "input_image"
-            | "document"
-            | "file"
-            | "input_file"
-            | "input_audio"
-            | "audio"
-            | "video"
-    ) {
+    const KINDS: WordList =
+        WordList("image image_url input_image document file input_file input_audio audio video");
+    if !KINDS.has(kind) {
         return None;
     }
     let data = first_at(

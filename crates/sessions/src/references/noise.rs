@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use base::words::WordList;
+
 const STOP_LIST: &str = "
     /dev/null /dev/stdin /dev/stdout /dev/stderr /usr/bin/env /usr/bin/bash /bin/bash /bin/sh /usr/bin /usr/local/bin /usr/local
     in_progress not_started is_error exit_code session_id tool_use tool_result tool_call tool_calls tool_use_id tool_call_id
@@ -24,30 +26,15 @@ const STOP_LIST: &str = "
     true/false and/or read/write input/output
 ";
 
-const COMMAND_STOP_LIST: &[&str] = &[
-    "git status",
-    "git diff",
-    "git log",
-    "git add",
-    "git commit",
-    "git show",
-    "git checkout",
-    "git push",
-    "git pull",
-    "git branch",
-    "git stash",
-    "git rev-parse",
-    "git blame",
-    "git grep",
-    "git init",
-    "git clone",
-    "git fetch",
-];
+/// Commands of git that every session gives.
+const GIT: WordList = WordList(
+    "status diff log add commit show checkout push pull branch stash rev-parse blame grep init clone fetch",
+);
 
 static STOPPED: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let words = STOP_LIST.split_whitespace().map(str::to_lowercase);
     words
-        .chain(COMMAND_STOP_LIST.iter().map(|&command| command.to_owned()))
+        .chain(GIT.iter().map(|command| format!("git {command}")))
         .collect()
 });
 
@@ -77,18 +64,8 @@ pub(super) fn is_measure(name: &str) -> bool {
 
 /// Whether a tool makes the name anew each time, such as `toolu_01Ab…`, or a scrubber inserted it.
 pub(super) fn is_generated(name: &str) -> bool {
-    const STARTS: &[&str] = &[
-        "toolu_",
-        "call_",
-        "chatcmpl",
-        "msg_",
-        "req_",
-        "resp_",
-        "fc_",
-        "rs_",
-        "srvtoolu_",
-        "REDACTED_",
-    ];
+    const STARTS: WordList =
+        WordList("toolu_ call_ chatcmpl msg_ req_ resp_ fc_ rs_ srvtoolu_ REDACTED_");
     let has_digit = name.bytes().any(|b| b.is_ascii_digit());
     has_digit && STARTS.iter().any(|start| name.starts_with(start)) || is_random(name)
 }
@@ -104,33 +81,13 @@ fn is_random(name: &str) -> bool {
 
 /// Whether a line reports an error.
 pub(crate) fn is_error_line(line: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "error",
-        "exception",
-        "panicked",
-        "failed",
-        "failure",
-        "fatal",
-        "cannot",
-        "can't",
-        "denied",
-        "refused",
-        "timed out",
-        "not found",
-        "no such",
-        "invalid",
-        "undefined",
-        "unexpected",
-        "失败",
-        "错误",
-        "异常",
-        "拒绝",
-        "エラー",
-        "失敗",
-        "例外",
-    ];
+    const WORDS: WordList = WordList(
+        "error exception panicked failed failure fatal cannot can't denied refused invalid undefined unexpected 失败 错误 \
+        异常 拒绝 エラー 失敗 例外",
+    );
+    let mut words = WORDS.iter().chain(["timed out", "not found", "no such"]);
     let lower = line.to_lowercase();
-    WORDS.iter().any(|word| lower.contains(word))
+    words.any(|word| lower.contains(word))
 }
 
 #[cfg(test)]

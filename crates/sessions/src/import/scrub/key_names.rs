@@ -147,16 +147,8 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     if KEY_MODIFIERS.has(modifier) || word.ends_with("secret") {
         return Some(KeywordClass::Secret);
     }
-    const RANDOM: [&str; 7] = [
-        "cred",
-        "creds",
-        "credential",
-        "credentials",
-        "jwt",
-        "salt",
-        "pepper",
-    ];
-    let token = word.ends_with("token") || RANDOM.contains(&word);
+    const RANDOM: WordList = WordList("cred creds credential credentials jwt salt pepper");
+    let token = word.ends_with("token") || RANDOM.has(word);
     token.then_some(KeywordClass::Token)
 }
 
@@ -200,24 +192,8 @@ pub(super) fn class_at(text: &str, key: &Range<usize>) -> Option<KeywordClass> {
 
 /// What every key word holds: a text without any of these has no key word.
 pub(super) static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let hints = [
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "key",
-        "cred",
-        "psk",
-        "kennwort",
-        "senha",
-        "wachtwoord",
-        "jwt",
-        "contrasena",
-        "haslo",
-        "pw",
-        "clave",
-        "salt",
-        "pepper",
-    ];
-    caseless(&hints)
+    let hints = WordList(
+        "pass pwd secret token key cred psk kennwort senha wachtwoord jwt contrasena haslo pw clave salt pepper",
+    );
+    caseless(&hints.iter().collect::<Vec<_>>())
 });

@@ -101,10 +101,11 @@ lazy_patterns! {
         pattern(&format!(r"(?is)(?:{})[ \t]*\n*", blocks.join("|")))
     };
 
-    /// A block that begins a line and never ends: the log was cut.
+    /// A block that never ends, as the log was cut: it begins the text, or a line with words in it. After other words a
+    /// tag alone on its line may be spoken of.
     UNCLOSED_REASONING = pattern(&format!(
-        r"(?is)(?:^|\n)[ \t]*<(?:{})(?:\s[^<>]{{0,200}})?>.*$",
-        names_in_angles()
+        r"(?is)(?:^\s*<{0}>|\n[ \t]*<{0}>[ \t]*\S).*$",
+        format!(r"(?:{})(?:\s[^<>]{{0,200}})?", names_in_angles())
     ));
 
     /// The line before or after a block of code.
@@ -309,7 +310,23 @@ pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
         let is_fenced = fences.partition_point(|at| *at < range.start) % 2 == 1;
         !is_fenced && !follows_code_mark(text, range.start)
     });
-    replaced(text, edits, count)
+    let mut left = replaced(text, edits, count);
+    while let Some(end) = end_of_unopened(&left) {
+        left = left[end..].trim_start().to_owned().into();
+        *count += 1;
+    }
+    left
+}
+
+/// Where reasoning ends that nothing in the text begins, as its tag is in the prompt: models of Qwen and DeepSeek write the
+/// end tag alone on a line, and a blank line after it.
+fn end_of_unopened(text: &str) -> Option<usize> {
+    let tag = REASONING_TAG.find(text)?;
+    let (before, after) = around(text, &tag.range());
+    let is_alone = before.is_empty() || before.ends_with('\n');
+    let is_last = after.trim().is_empty() || after.starts_with("\n\n");
+    let is_fenced = FENCE.find_iter(before).count() % 2 == 1;
+    (tag.as_str().starts_with("</") && is_alone && is_last && !is_fenced).then_some(tag.end())
 }
 
 /// The places of reasoning tags that are left in `text`, except in code marks.
@@ -520,6 +537,10 @@ mod tests {
             "In prompts/agent.md:\n```xml\n<thinking>\n{{plan}}\n```\nThe port stays 8081.",
             "It answers:\n```xml\n<error><reason>quota of 4711</reason></error>\n```",
             "So:\n  ~~~\n  <scratchpad>\n  3 risks\n  </scratchpad>\n  ~~~",
+            "The prompt ends in\n\n    <think>\n\nso the port 8081 stays.",
+            "It closes with\n</think>\nand then answers 8081.",
+            "After `<think>` it writes\n</think>\n\nand answers 8081.",
+            "```\nhm\n</think>\n\n8081\n```",
         ] {
             assert_eq!(without_reasoning(text, &mut 0), text);
         }
@@ -547,10 +568,15 @@ mod tests {
             without_reasoning("```\na\n```\n<think>1\n```\nb\n```\n</think>c", &mut 0),
             "```\na\n```\nc"
         );
-        assert_eq!(
-            without_reasoning("a <think>1</think> b <think>2</think> c", &mut 0),
-            "a b c"
-        );
+        for (text, answer) in [
+            ("a <think>1</think> b <think>2</think> c", "a b c"),
+            ("is it 1?\n\n</think>\n\nIt is 2.", "It is 2."),
+            ("hm\n</think>\n\nno\n</think>\n\nIt is 2.", "It is 2."),
+            ("I call `ls`.\n</think>\n\n", ""),
+            ("\n<think>\nis it 1?\n\nMaybe", ""),
+        ] {
+            assert_eq!(without_reasoning(text, &mut 0), answer, "{text}");
+        }
         assert_eq!(
             find_reasoning_tags("rest</think> of `<think>` it")
                 .map(|range| range.end)

@@ -100,13 +100,7 @@ fn is_rule_or_status(value: &str) -> bool {
     let is_status = value.len() == 3
         && value.starts_with(['2', '3', '4', '5'])
         && value.bytes().all(|byte| byte.is_ascii_digit());
-    let starts_rule = [
-        "required|",
-        "nullable|",
-        "string|",
-        "sometimes|",
-        "confirmed|",
-    ];
+    let starts_rule = WordList("required| nullable| string| sometimes| confirmed|");
     is_status || starts_rule.iter().any(|start| value.starts_with(start))
 }
 
