@@ -80,15 +80,20 @@ impl ConversationDraft {
         }
     }
 
-    /// Drops the newest turns of the person, who took them back, with the compactions in them.
+    /// Drops the newest turns of the person, who took them back.
     pub(super) fn drop_turns(&mut self, turns: u64) {
         let prompts = self.made.messages.iter().enumerate().rev();
         let prompts = prompts.filter(|(_, entry)| begins_turn(entry));
         let dropped = prompts.take(usize::try_from(turns).unwrap_or(usize::MAX));
         if let Some((start, _)) = dropped.last() {
-            self.drop_entries(|entry| entry >= start, &DropReason::AbandonedBranch);
-            self.made.recorded.retain(|one| one.message <= start);
+            self.drop_from(start);
         }
+    }
+
+    /// Drops the entries from this one on, which the person took back, with the compactions among them.
+    pub(super) fn drop_from(&mut self, start: usize) {
+        self.drop_entries(|entry| entry >= start, &DropReason::AbandonedBranch);
+        self.made.recorded.retain(|one| one.message <= start);
     }
 
     pub(super) fn count(&mut self, why: DropReason) {

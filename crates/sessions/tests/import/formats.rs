@@ -675,3 +675,33 @@ fn a_log_that_lost_its_header_is_known_by_its_records() {
         assert_eq!(whole.1, cut.1);
     }
 }
+
+#[test]
+fn what_was_undone_in_opencode_or_only_shown_is_left_out() {
+    let message = |id: &str, role: &str, text: &str, more: &str| {
+        let part = format!(r#"{{"type": "text", "text": "{text}"{more}}}"#);
+        format!(r#"{{"info": {{"id": "{id}", "role": "{role}"}}, "parts": [{part}]}}"#)
+    };
+    let messages = [
+        message("m1", "user", "note", r#", "ignored": true"#),
+        message("m2", "user", "one", r#", "ignored": false"#),
+        message("m3", "assistant", "did one", ""),
+        message("m4", "user", "two", ""),
+        message("m5", "assistant", "did two", ""),
+    ];
+    for (revert, has_two) in [
+        (r#""revert": {"messageID": "m4", "snapshot": "x"}"#, false),
+        (r#""revert": {"messageID": "m9"}"#, true),
+        (r#""revert": null"#, true),
+    ] {
+        let info = format!(r#"{{"id": "s", {revert}}}"#);
+        let log = format!(
+            r#"{{"info": {info}, "messages": [{}]}}"#,
+            messages.join(", ")
+        );
+        let text = read("opencode.json", &log, None);
+        assert!(text.contains("did one") && !text.contains("note"), "{text}");
+        let parts = ["two", "did two"].map(|part| text.contains(&format!("\"{part}\"")));
+        assert_eq!(parts, [has_two; 2], "{text}");
+    }
+}

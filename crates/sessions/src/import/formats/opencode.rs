@@ -16,9 +16,18 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut drafts = Vec::new();
     while let Some(session) = records.next_item() {
         let mut draft = ConversationDraft::default();
-        list_of(&session, "messages")
-            .iter()
-            .for_each(|message| read_message(message, &mut draft));
+        // What was undone is removed with the next prompt.
+        let undone = str_at(&session, "/info/revert/messageID");
+        let mut start = None;
+        for message in list_of(&session, "messages") {
+            if !undone.is_empty() && str_at(message, "/info/id") == undone {
+                start = Some(draft.len());
+            }
+            read_message(message, &mut draft);
+        }
+        if let Some(start) = start {
+            draft.drop_from(start);
+        }
         drafts.push(draft);
     }
     drafts
@@ -54,6 +63,7 @@ fn read_user(parts: &[Value], draft: &mut ConversationDraft) {
     let mut texts = Vec::new();
     for part in parts {
         match str_of(part, "type") {
+            "text" if is_true(part, "ignored") => draft.count_bookkeeping("part ignored"),
             "text" if is_true(part, "synthetic") => texts.push(by_program(str_of(part, "text"))),
             "text" => texts.push(str_of(part, "text").to_owned()),
             "file" => texts.push(file(part)),
