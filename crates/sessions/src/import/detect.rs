@@ -142,12 +142,7 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     ),
     (
         LOOKED_AT,
-        |r| str_of(r, "role") == "session_meta",
-        Format::Hermes,
-    ),
-    (
-        LOOKED_AT,
-        |r| has(r, "role") && has(r, "finish_reason"),
+        |r| str_of(r, "role") == "session_meta" || has(r, "role") && has(r, "finish_reason"),
         Format::Hermes,
     ),
     (LOOKED_AT, is_atif, Format::Atif),
@@ -169,14 +164,7 @@ const OF_DOCUMENT: &[(Marks, Format)] = &[
         |d| has(d, "sessionId") && has(d, "projectHash") && has_list(d, "messages"),
         Format::Gemini,
     ),
-    (
-        |d| str_of(d, "trajectory_format").starts_with("mini-swe-agent"),
-        Format::MiniSweAgent,
-    ),
-    (
-        |d| d.pointer("/info/mini_version").is_some(),
-        Format::MiniSweAgent,
-    ),
+    (is_mini, Format::MiniSweAgent),
     (|d| has_list(d, "trajectory"), Format::SweAgent),
     (is_atif, Format::Atif),
     (|d| has(d, "eval") && has(d, "version"), Format::Inspect),
@@ -329,6 +317,11 @@ fn is_gemini_stream(record: &Value) -> bool {
         "tool_result" => has(record, "tool_id"),
         _ => false,
     }
+}
+
+fn is_mini(document: &Value) -> bool {
+    str_of(document, "trajectory_format").starts_with("mini-swe-agent")
+        || document.pointer("/info/mini_version").is_some()
 }
 
 /// A trajectory as Hermes exports it.

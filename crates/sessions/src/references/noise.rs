@@ -44,19 +44,18 @@ pub(super) fn is_stopped(key: &str) -> bool {
 }
 
 /// Words in the name before a number that make it a measure of how much to show or how long to wait, or a place.
-const MEASURES: &[&str] = &[
-    "limit", "offset", "timeout", "time_out", "time-out", "line", "lines", "yield", "start", "end",
-    "range", "length", "len", "count", "size", "head", "tail", "budget", "wait", "sleep", "delay",
-    "column", "col", "index", "page", "tokens", "ms", "seconds", "secs", "duration", "elapsed",
-    "pid", "time", "date", "total", "pct", "percent", "row", "rows", "行", "超时",
-];
+const MEASURES: WordList = WordList(
+    "limit offset timeout time_out time-out line lines yield start end range length len count size head tail budget \
+    wait sleep delay column col index page tokens ms seconds secs duration elapsed pid time date total pct percent row \
+    rows 行 超时",
+);
 
 /// Whether `name`, before a number, says that the number is a limit, a time, a count or a place.
 pub(super) fn is_measure(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower
         .split(|c: char| !c.is_alphanumeric())
-        .any(|part| MEASURES.contains(&part))
+        .any(|part| MEASURES.has(part))
         || ["timeout", "limit", "offset", "duration"]
             .iter()
             .any(|word| lower.contains(word))

@@ -273,17 +273,16 @@ fn read_sdk_event(event: &Value, draft: &mut ConversationDraft) {
             str_of(event, "rejection_reason"),
         ),
         "Condensation" => draft.note_compaction(str_of(event, "summary")),
-        kind @ ("CondensationRequest"
-        | "ConversationStateUpdateEvent"
-        | "PauseEvent"
-        | "InterruptEvent"
-        | "TokenEvent"
-        | "StreamingDeltaEvent"
-        | "LLMCompletionLogEvent"
-        | "HookExecutionEvent") => draft.count_bookkeeping(kind),
+        kind if NOISE.has(kind) => draft.count_bookkeeping(kind),
         kind => draft.count_unknown(kind),
     }
 }
+
+/// Kinds of events that concern only the program.
+const NOISE: WordList = WordList(
+    "CondensationRequest ConversationStateUpdateEvent PauseEvent InterruptEvent TokenEvent StreamingDeltaEvent \
+    LLMCompletionLogEvent HookExecutionEvent",
+);
 
 /// The output of a command with its exit code, which the model is told and the log keeps apart.
 fn with_exit_code(output: String, code: Option<i64>) -> String {
