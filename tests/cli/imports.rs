@@ -72,6 +72,36 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 }
 
 #[test]
+fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_state() {
+    let project = Project::new();
+    let import = || {
+        let import = project.run(&["fixture", "import", "session.json", "--final"]);
+        assert_eq!(import.code, 0, "{}", import.err);
+        import.out.lines().next().unwrap_or_default().to_owned()
+    };
+    project.write("session.json", &log());
+    assert!(!import().contains("earlier state"));
+    assert!(!import().contains("earlier state"), "nothing has changed");
+    let more = r#"{"role":"user","content":"Go on."},{"role":"assistant","content":"Done."}]}"#;
+    let log = log();
+    let open = log.strip_suffix("]}").expect("a list of messages");
+    project.write("session.json", &format!("{open},{more}"));
+    for _ in 0..2 {
+        let line = import();
+        assert!(
+            line.contains("fixtures/session-2.json")
+                && line.contains("; fixtures/session.json is an earlier state of it"),
+            "{line}"
+        );
+    }
+    assert!(
+        project.read("fixtures/session.json").len() < project.read("fixtures/session-2.json").len()
+    );
+    project.write("session.json", &log.replace("8081", "9999"));
+    assert!(!import().contains("earlier state"), "another session");
+}
+
+#[test]
 fn an_import_names_every_fixture_in_a_pipe() {
     let project = Project::new();
     let files: Vec<String> = (1..=21)
