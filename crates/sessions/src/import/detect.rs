@@ -101,7 +101,7 @@ const OF_LINES: &[(usize, Marks, Format)] = &[
     ),
     (
         LOOKED_AT,
-        |r| matches!(str_of(r, "type"), "session.start" | "assistant.message"),
+        |r| WordList("session.start assistant.message user.message").has(str_of(r, "type")),
         Format::CopilotCli,
     ),
     (LOOKED_AT, is_gemini, Format::Gemini),

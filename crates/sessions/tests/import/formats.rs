@@ -648,13 +648,15 @@ fn a_log_that_lost_its_header_is_known_by_its_records() {
         (
             Format::CopilotCli,
             r#"{"type": "session.start", "id": "e0", "parentId": null, "data": {}}"#.to_owned(),
-            r#"{"type": "assistant.message", "id": "e1", "parentId": "e0", "data": {"content": "hi"}}"#.to_owned(),
+            r#"{"type": "user.message", "id": "e1", "parentId": "e0", "data": {"content": "hi"}}"#
+                .to_owned(),
         ),
         (
             Format::Gemini,
             r#"{"sessionId": "s", "projectHash": "p", "kind": "main"}"#.to_owned(),
             r#"{"id": "m1", "type": "user", "content": "hi"}
-               {"id": "m2", "type": "gemini", "content": "ho"}"#.to_owned(),
+               {"id": "m2", "type": "gemini", "content": "ho"}"#
+                .to_owned(),
         ),
         (
             Format::Pi,
