@@ -72,7 +72,7 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 }
 
 #[test]
-fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_state() {
+fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_copy() {
     let project = Project::new();
     let import = || {
         let import = project.run(&["fixture", "import", "session.json", "--final"]);
@@ -80,8 +80,8 @@ fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_state() 
         import.out.lines().next().unwrap_or_default().to_owned()
     };
     project.write("session.json", &log());
-    assert!(!import().contains("earlier state"));
-    assert!(!import().contains("earlier state"), "nothing has changed");
+    assert!(!import().contains("earlier copy"));
+    assert!(!import().contains("earlier copy"), "nothing has changed");
     let more = r#"{"role":"user","content":"Go on."},{"role":"assistant","content":"Done."}]}"#;
     let log = log();
     let open = log.strip_suffix("]}").expect("a list of messages");
@@ -90,7 +90,7 @@ fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_state() 
         let line = import();
         assert!(
             line.contains("fixtures/session-2.json")
-                && line.contains("; fixtures/session.json is an earlier state of it"),
+                && line.contains("; fixtures/session.json is an earlier copy of this session"),
             "{line}"
         );
     }
@@ -98,7 +98,7 @@ fn an_import_of_a_session_that_went_on_names_the_fixture_of_its_earlier_state() 
         project.read("fixtures/session.json").len() < project.read("fixtures/session-2.json").len()
     );
     project.write("session.json", &log.replace("8081", "9999"));
-    assert!(!import().contains("earlier state"), "another session");
+    assert!(!import().contains("earlier copy"), "another session");
 }
 
 #[test]
