@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text, is_filled};
+use super::limits::duration;
 use super::signs::{OF_A_DAY, SIGNS, has_any};
 
 /// A failure of one attempt.
@@ -240,12 +241,12 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     };
     let named = words(error, value.as_ref());
     let (codes, lower) = (plain_words(&named), text.to_lowercase());
-    // Google names the limit of a day in the details alone.
+    // Google names the limit of a day, and the wait, in the details alone.
+    let detailed = format!("{lower} {error}").to_lowercase();
     let is_of_day = status == 429
-        && has_any(&format!("{lower} {error}").to_lowercase(), OF_A_DAY)
-        && !lower
-            .split_once("try again in")
-            .is_some_and(|(_, wait)| is_soon(wait));
+        && has_any(&detailed, OF_A_DAY)
+        // The limit of a day as Groq and OpenAI have it frees tokens all the time.
+        && wait_after(&lower, "try again in").is_none_or(|wait| wait >= AN_HOUR);
     let class = match class_of(status, &codes, &lower) {
         ErrorClass::RateLimited if is_of_day => ErrorClass::Quota,
         class => class,
@@ -266,16 +267,11 @@ pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
         hint(status, class, error, &lower)
     };
     fault.limit = limit_kind(&named, &lower);
-    fault.wait = body_wait(error, &named).filter(|_| !is_of_day);
+    fault.wait = body_wait(&detailed, &named).filter(|_| !is_of_day);
     fault
 }
 
-/// Whether a wait as Groq and OpenAI write it, such as `7m12.5s`, is shorter than an hour. Then the limit of a day frees
-/// tokens all the time, and waiting helps.
-fn is_soon(wait: &str) -> bool {
-    let wait = wait.split_whitespace().next().unwrap_or("");
-    !wait.contains(['h', 'd'])
-}
+const AN_HOUR: Duration = Duration::from_secs(3600);
 
 /// The object that describes the error, inside arrays, wrappers and texts.
 fn inner(value: &Value) -> Value {
@@ -466,16 +462,27 @@ fn hint_of_too_long(error: &Value, text: &str) -> String {
     }
 }
 
-/// A wait that the body announces: Google's `RetryInfo`, and a local server that is loading its model.
-fn body_wait(error: &Value, words: &[String]) -> Option<Duration> {
+/// What stands before a wait in an error, in words or, as in Google's `RetryInfo`, as the name of a field.
+const BEFORE_WAITS: &str =
+    "try again in|try again after|retry in|retry after|please wait|wait for|resets in|retrydelay";
+
+/// A wait that the body, in lower case, announces, and that of a local server that is loading its model.
+fn body_wait(text: &str, words: &[String]) -> Option<Duration> {
     if words.iter().any(|word| word == "unavailable_error") {
         return Some(Duration::from_secs(2));
     }
-    let details = error["details"].as_array()?;
-    let delay = details
-        .iter()
-        .find_map(|detail| detail["retryDelay"].as_str())?;
-    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+    let mut before = BEFORE_WAITS.split('|');
+    before.find_map(|before| wait_after(text, before))
+}
+
+/// The wait that a text names behind these words: `7m12.5s`, `800ms`, `20 seconds`.
+fn wait_after(text: &str, before: &str) -> Option<Duration> {
+    let (_, said) = text.split_once(before)?;
+    let said = said.trim_start_matches([' ', ':', '"', '\\']);
+    // The longest of its beginnings that is a time.
+    let ends = said.match_indices(|c: char| !c.is_alphanumeric());
+    let ends = ends.map(|(at, _)| at).take(8).chain([said.len()]);
+    ends.filter_map(|end| duration(said.get(..end)?)).last()
 }
 
 #[cfg(test)]

@@ -327,6 +327,37 @@ fn a_wait_may_stand_in_the_body() {
         classify(429, google.as_bytes()).wait,
         Some(Duration::from_secs(17))
     );
+    for (message, millis) in [
+        (
+            "Rate limit reached for m. Please try again in 2.5s. Visit the page.",
+            2500,
+        ),
+        ("You exceeded the quota. Please retry in 37.5s.", 37_500),
+        ("Too many requests, retry after 1m30s", 90_000),
+        ("Please try again in 800ms.", 800),
+        ("Please try again in 7m12.5s.", 432_500),
+        ("Please wait 20 seconds", 20_000),
+        ("Please wait for 1 minute, then go on", 60_000),
+        ("Try again in 5 seconds. Passed model=m", 5000),
+        (
+            "litellm: {\"details\": [{\"retryDelay\": \"37s\"}]}",
+            37_000,
+        ),
+    ] {
+        let body = json!({"error": {"message": message}}).to_string();
+        let wait = classify(429, body.as_bytes()).wait;
+        assert_eq!(wait, Some(Duration::from_millis(millis)), "{message}");
+    }
+    for innocent in [
+        "Please wait, the model is loading",
+        "We retry after 3 more attempts",
+        "Try again in a new session of 20 seconds",
+        "A limit of 20 seconds per request",
+        "Please wait for 2 slots",
+    ] {
+        let body = json!({"error": {"message": innocent}}).to_string();
+        assert_eq!(classify(429, body.as_bytes()).wait, None, "{innocent}");
+    }
     let loading = r#"{"error":{"message":"Loading model","type":"unavailable_error"}}"#;
     assert!(classify(503, loading.as_bytes()).wait.is_some());
 }

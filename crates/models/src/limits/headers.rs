@@ -84,7 +84,7 @@ impl Headers {
         corrected.unwrap_or(now)
     }
 
-    /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date, else the
+    /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds, with a unit or as a date, else the
     /// longest reset of a limit that is used up.
     pub(crate) fn wait(&self, now: SystemTime) -> Option<Duration> {
         let millis = self
@@ -103,6 +103,7 @@ impl Headers {
             let until = until.map(|moment| moment.duration_since(now).unwrap_or_default());
             until
                 .or_else(|| seconds(text))
+                .or_else(|| duration(text))
                 .or_else(|| until_date(text, now))
         });
         asked.or_else(|| {
@@ -138,7 +139,7 @@ impl Headers {
                 .or_else(|| self.get(&format!("anthropic-ratelimit-{kind}-{name}")))
         });
         let time = |text| {
-            go_duration(text)
+            duration(text)
                 .or_else(|| seconds(text))
                 .or_else(|| until_timestamp(text, now))
         };
@@ -165,8 +166,8 @@ fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
     Some(SystemTime::from(at).duration_since(now).unwrap_or_default())
 }
 
-/// A duration in Go's notation: `120ms`, `6m0s`, `1h2m3.5s`.
-fn go_duration(text: &str) -> Option<Duration> {
+/// A duration in Go's notation or in words: `120ms`, `6m0s`, `1h2m3.5s`, `20 seconds`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let duration: jiff::SignedDuration = text.parse().ok()?;
     Duration::try_from(duration).ok()
 }
@@ -195,6 +196,9 @@ mod tests {
             Some(Duration::from_micros(1_500_500))
         );
         assert_eq!(wait(&[("retry-after", "0.25")]), Some(ms(250)));
+        assert_eq!(wait(&[("retry-after", "2s")]), Some(ms(2000)));
+        assert_eq!(wait(&[("retry-after", "1m 30s")]), Some(ms(90_000)));
+        assert_eq!(wait(&[("retry-after", "20 seconds")]), Some(ms(20_000)));
         assert_eq!(
             wait(&[("retry-after", "2000000000")]),
             Some(Duration::from_secs(2_000_000_000 - 784_111_777))
@@ -230,7 +234,7 @@ mod tests {
             assert_eq!(wait(&[("retry-after", odd)]), None, "{odd}");
         }
         for odd in ["", "5", "m", "1x", "1.2.3s", "-1s"] {
-            assert_eq!(go_duration(odd), None, "{odd}");
+            assert_eq!(duration(odd), None, "{odd}");
         }
     }
 
