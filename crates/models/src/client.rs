@@ -182,7 +182,7 @@ impl Client {
                 Ok(answered) => return Ok(answered),
                 Err(failed) => failed,
             };
-            if let Some(field) = prepared.model.learn(&error, &prepared.request.body) {
+            if let Some(field) = prepared.model.learn(&error, &prepared.request) {
                 tracing::info!(%provider, model = %call.model, "asking without `{field}`: {}", error.message);
                 prepared = self.prepare(provider, prepared.call, expected)?;
                 continue;
@@ -316,10 +316,7 @@ impl Client {
         let request = dialects::request(&connection.spec, call)
             .map_err(|e| AttemptError::new(ErrorClass::Invalid, e.to_string()).failure(0))?;
         let model = connection.model(&call.model);
-        let request = HttpRequest {
-            body: model.without_refused(request.body),
-            ..request
-        };
+        let request = model.without_refused(request);
         let need = model.demand(expected.0, expected.1);
         let give_up_after = connection.spec.limits.give_up_after;
         let policy = RetryPolicy {

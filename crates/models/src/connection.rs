@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-
 use super::call::ErrorClass;
 use super::classify::AttemptError;
+use super::dialects::{HttpRequest, NEWER_VERSION, OLDER_VERSION};
 use super::fields::{OptionalField, refused_field, without_fields};
 use super::http::ApiKey;
 use super::limits::{ConcurrencyLimit, LimitGroup, ProviderStatus, RateLimiter, TokenDemand};
@@ -64,6 +63,8 @@ pub(super) struct ModelConnection {
     delayed: Arc<()>,
     /// Optional fields that the model's server refuses.
     refused: Mutex<Vec<&'static OptionalField>>,
+    /// Whether its server refused the newer version of Anthropic's API.
+    wants_older_version: AtomicBool,
     /// Whether it has answered a request with a schema.
     pub takes_schema: AtomicBool,
     /// The last error, and how often it came in a row.
@@ -167,6 +168,7 @@ impl ModelConnection {
             }),
             delayed: Arc::default(),
             refused: Mutex::default(),
+            wants_older_version: AtomicBool::default(),
             takes_schema: AtomicBool::default(),
             repeated: Mutex::default(),
         }
@@ -174,20 +176,33 @@ impl ModelConnection {
 
     /// Learns that the server refuses an optional field of a request, if that is what `error` says. Returns the field that
     /// the next request leaves out or renames.
-    pub(super) fn learn(&self, error: &AttemptError, body: &[u8]) -> Option<&'static str> {
+    pub(super) fn learn(
+        &self,
+        error: &AttemptError,
+        request: &HttpRequest,
+    ) -> Option<&'static str> {
+        if request.headers.contains(&NEWER_VERSION) && error.message.contains(NEWER_VERSION.0) {
+            self.wants_older_version.store(true, Ordering::Relaxed);
+            return Some(NEWER_VERSION.0);
+        }
         let mut refused = lock(&self.refused);
         let takes_schema = self.takes_schema.load(Ordering::Relaxed);
-        let field = refused_field(error, body, &refused, takes_schema)?;
+        let field = refused_field(error, &request.body, &refused, takes_schema)?;
         if !refused.contains(&field) {
             refused.push(field);
         }
         Some(field.0)
     }
 
-    /// The body of a request without the fields that the server refuses.
-    pub(super) fn without_refused(&self, body: Bytes) -> Bytes {
-        let refused = lock(&self.refused);
-        without_fields(body, &refused)
+    /// A request without what the server refuses.
+    pub(super) fn without_refused(&self, mut request: HttpRequest) -> HttpRequest {
+        request.body = without_fields(request.body, &lock(&self.refused));
+        let wants_older = self.wants_older_version.load(Ordering::Relaxed);
+        let headers = request.headers.iter_mut();
+        for version in headers.filter(|header| wants_older && **header == NEWER_VERSION) {
+            *version = OLDER_VERSION;
+        }
+        request
     }
 
     /// Whether the model fails every request in the same way, although its provider works. That is no outage.

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::call::{CallFailure, ErrorClass};
 use crate::classify::{AttemptError, Delivery};
-use crate::dialects::messages_path;
+use crate::dialects::{NEWER_VERSION, messages_path};
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
 use crate::spec::{Dialect, KeyPlace, ProviderSpec};
@@ -150,7 +150,7 @@ impl BatchClient {
     /// A call without content.
     fn exchange<'e>(&'e self, method: Method, path: &'e str) -> Exchange<'e> {
         let headers: &[_] = if self.is_anthropic() {
-            &[("anthropic-version", "2026-10-21")]
+            &[NEWER_VERSION]
         } else {
             &[]
         };

@@ -25,6 +25,10 @@ pub(crate) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
 /// Most models cache no shared prefix that is shorter than this.
 const MIN_CACHED_PREFIX: Tokens = Tokens(1024);
 
+pub(crate) const NEWER_VERSION: (&str, &str) = ("anthropic-version", "2026-10-21");
+/// Proxies may know only this one.
+pub(crate) const OLDER_VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+
 const COMPACTION_BETA: &str = "compact-2026-09-04";
 
 #[derive(Serialize)]
@@ -78,11 +82,11 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         .any(|part| matches!(part, ConversationPart::Items(_)));
     // The newer version refuses a temperature; the older one still serves models that honour it.
     let version = if call.settings.temperature.is_some() {
-        "2023-06-01"
+        OLDER_VERSION
     } else {
-        "2026-10-21"
+        NEWER_VERSION
     };
-    let mut headers = vec![("anthropic-version", version)];
+    let mut headers = vec![version];
     if call.operation == Operation::Summarize || holds_items {
         headers.push(("anthropic-beta", COMPACTION_BETA));
     }

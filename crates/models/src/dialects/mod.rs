@@ -23,7 +23,7 @@ use base::text::without_half_surrogates;
 use base::units::Tokens;
 use json::{lenient, openai_usage, parse, raw};
 
-pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, messages_path};
+pub(crate) use anthropic::{DEFAULT_MAX_TOKENS, NEWER_VERSION, OLDER_VERSION, messages_path};
 pub use conversation::{BuildFault, HttpRequest};
 pub(crate) use json::{Fields, beginning, error_text, is_filled};
 

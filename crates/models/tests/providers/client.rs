@@ -583,6 +583,42 @@ async fn a_client_counts_what_happens() {
 }
 
 #[tokio::test]
+async fn a_proxy_that_knows_only_the_older_version_of_anthropics_api_is_asked_in_it() {
+    let refusal = |message: &str| {
+        let error = format!(r#"{{"type":"invalid_request_error","message":"{message}"}}"#);
+        Scripted::new(400, format!(r#"{{"type":"error","error":{error}}}"#))
+    };
+    let answer = || Scripted::new(200, reply("/messages", b"", "4711"));
+    let versions = async |script: Vec<Scripted>| {
+        let simulator = Simulator::scripted(script);
+        let spec = spec(Dialect::Anthropic, &format!("{}/v1", simulator.url()));
+        let client = client_of(spec);
+        let answered = [
+            asked(&client, &ask("Which code?")).await.is_ok(),
+            asked(&client, &ask("Which code?")).await.is_ok(),
+        ];
+        let versions = simulator.seen().into_iter().map(|seen| {
+            let version = seen.headers["anthropic-version"].to_str().unwrap();
+            version.to_owned()
+        });
+        (answered, versions.collect::<Vec<_>>())
+    };
+    let old = refusal("anthropic-version: 2026-10-21 is not a valid version");
+    let (answered, seen) = versions(vec![old, answer(), answer()]).await;
+    assert_eq!(answered, [true, true]);
+    assert_eq!(seen, ["2026-10-21", "2023-06-01", "2023-06-01"]);
+    for other in [
+        "model: this version of the model is unknown",
+        "messages: the version must not be empty",
+        "max_tokens: not a valid value",
+    ] {
+        let (answered, seen) = versions(vec![refusal(other), answer()]).await;
+        assert_eq!(answered, [false, true], "{other}");
+        assert_eq!(seen, ["2026-10-21", "2026-10-21"], "{other}");
+    }
+}
+
+#[tokio::test]
 async fn azures_version_stays_in_the_address() {
     let simulator = Simulator::scripted([good()]);
     let url = format!(
