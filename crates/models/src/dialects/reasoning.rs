@@ -310,6 +310,8 @@ mod tests {
             "<process>4711</process>",
             "<thinkpad-list/> is the element",
             "a < b and </b> end",
+            "The port is 4711.\n<think>\nand the host db",
+            "# Port\n\n<thinking>\n4711",
         ] {
             assert_eq!(without_reasoning(text), text);
         }
