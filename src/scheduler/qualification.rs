@@ -196,11 +196,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Whether a judge failed its self-test, and that ends the run.
     pub(super) fn has_unacceptable(&self) -> bool {
-        !self.executor.options.allow_weak_judge
-            && self
-                .judges
-                .iter()
-                .any(|test| test.status == JudgeStatus::Weak)
+        !self.executor.options.allow_weak_judge && !self.weak().is_empty()
     }
 
     /// Whether a judge gets no more requests, because all of its replies broke the contract.

@@ -271,6 +271,25 @@ fn a_reply_of_reasoning_alone_is_a_failed_cell_and_the_message_names_the_reasoni
 }
 
 #[test]
+fn an_empty_compression_is_the_methods_fault_and_an_empty_answer_is_not() {
+    for (wanted, blame) in [
+        (Wanted::Compression, "method"),
+        (Wanted::Answer, "infrastructure"),
+    ] {
+        let server = Server::start();
+        let project = Project::new(&server);
+        server.script(move |asked| match asked.wanted == wanted {
+            true => Reply::Raw(200, with_finish(asked, " \n", "stop")),
+            false => Reply::Sensible,
+        });
+        project.expect(5, "run --label a --runs 1");
+        let failed = failures(&project);
+        let is_so = |failure: &Value| failure["blame"] == blame;
+        assert!(!failed.is_empty() && failed.iter().all(is_so), "{failed:?}");
+    }
+}
+
+#[test]
 fn a_prompt_that_ollama_cut_fails_its_cell_now_and_in_the_next_run() {
     let server = Server::start();
     let project = Project::new(&server);
