@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 
-use super::batch::{BatchLane, Step};
+use super::batch::{BatchLane, EndedLine};
 use super::breakers::ModelQueue;
 use super::budget::BudgetReached;
 use super::event::{Listener, RunEvent};
@@ -16,7 +16,7 @@ use super::options::{
     ExecutedOutput, ExecutionError, RunError, RunOutcome, StopRequest, stop_requested,
 };
 use super::tasks::{BegunTask, Tasks};
-use crate::action::{StageName, Work};
+use crate::action::Work;
 use crate::pipeline::{Matrix, MatrixCounts};
 use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
 use store::remote::{Found, SharedCache};
@@ -139,12 +139,13 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
             }
             if self.in_flight.is_empty() && !stop.has_changed().unwrap_or(false) {
                 let advance = self.batches.advance();
-                let step = tokio::select! {
+                let ended = tokio::select! {
                     biased;
                     () = stop_requested(stop.clone(), StopRequest::Now) => continue,
-                    step = advance => step?,
+                    ended = advance => ended?,
                 };
-                if self.follow(step).await? {
+                if !ended.is_empty() {
+                    self.follow(ended).await?;
                     continue;
                 }
                 self.tasks.stats.outcome.interrupted |= *stop.borrow() >= StopRequest::Drain;
@@ -322,40 +323,26 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    /// Completes the actions that no longer wait for a batch. Returns whether there may be more to do.
-    async fn follow(&mut self, step: Step) -> Result<bool, RunError> {
-        self.tasks
-            .stats
-            .tripped(self.executor.breakers.take_unreported())?;
-        match step {
-            Step::Ended(lines) => {
-                let executor = self.executor;
-                let shares = lines.into_iter().map(async |(action, result)| {
-                    let result = match result {
-                        Some(result) => Some(share(executor, &action, result).await),
-                        None => None,
-                    };
-                    (action, result)
-                });
-                let mut shared = futures::stream::iter(shares).buffered(SharedCache::AT_ONCE);
-                while let Some((action, result)) = shared.next().await {
-                    match result {
-                        Some(result) => self.complete(action, result)?,
-                        None => self.tasks.put_back(action),
-                    }
-                }
-                Ok(true)
-            }
-            Step::Idle(skipped) => {
-                let may_release_cells = skipped
-                    .iter()
-                    .any(|action| action.task.stage() == StageName::Selftest);
-                for action in skipped {
-                    self.tasks.skip(action)?;
-                }
-                Ok(may_release_cells)
+    /// Completes the actions that no longer wait for a batch.
+    async fn follow(&mut self, ended: Vec<EndedLine>) -> Result<(), RunError> {
+        let executor = self.executor;
+        let stats = &mut self.tasks.stats;
+        stats.tripped(executor.breakers.take_unreported())?;
+        let shares = ended.into_iter().map(async |(action, result)| {
+            let result = match result {
+                Some(result) => Some(share(executor, &action, result).await),
+                None => None,
+            };
+            (action, result)
+        });
+        let mut shared = futures::stream::iter(shares).buffered(SharedCache::AT_ONCE);
+        while let Some((action, result)) = shared.next().await {
+            match result {
+                Some(result) => self.complete(action, result)?,
+                None => self.tasks.put_back(action),
             }
         }
+        Ok(())
     }
 
     fn complete(
@@ -389,6 +376,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Makes sure that every cell was reported.
     fn finish(&mut self) -> Result<(), RunError> {
+        for action in self.batches.drain() {
+            self.tasks.skip(action)?;
+        }
         self.tasks.fail_waiting()?;
         self.batches.report(&mut self.tasks.stats.outcome);
         self.tasks.stats.finish(self.due.unwrap_or_default());

@@ -33,6 +33,8 @@ pub enum Fate {
     /// An error with this status.
     Error(u16),
     Expired,
+    /// The vendor cancelled it.
+    Cancelled,
     /// The results lack it. It is not billed.
     Missing,
     /// The results lack it at first. It is billed.
@@ -556,6 +558,7 @@ impl Book {
                     self.batches[at].has_expired = true;
                     errors.push(unanswered(vendor, id, "expired"));
                 }
+                Fate::Cancelled => errors.push(unanswered(vendor, id, "cancelled")),
                 Fate::Error(status) => errors.push(failed(vendor, id, status)),
                 fate => {
                     let reply = self.reply(vendor, body, &fate);

@@ -226,6 +226,32 @@ fn lines_without_a_result_are_submitted_again_and_others_fail() {
     }
 }
 
+#[test]
+fn lines_that_are_always_cancelled_fail_after_as_many_batches_as_others() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        project.edit(
+            "pipeline.toml",
+            "batch_poll_s",
+            "max_attempts = 3\nbatch_poll_s",
+        );
+        let fates = |body: &Value, _| match body.to_string().contains("Who owns the machine?") {
+            true => Fate::Cancelled,
+            false => Fate::Sensible,
+        };
+        server.book().behaviour.fates = Arc::new(fates);
+        let ended = project.expect(5, "run --label a --runs 1 --lane batch --wait");
+        ended.says(&["3 batches ended without a reply to it", "cancel"]);
+        let book = server.book();
+        let cancelled = book.batches.iter().filter(|batch| {
+            let mut lines = batch.lines.iter();
+            lines.any(|(_, body)| fates(body, 1) == Fate::Cancelled)
+        });
+        assert_eq!(cancelled.count(), 3, "{vendor:?}");
+    }
+}
+
 /// The fate of a line at a vendor that gives some replies late.
 fn some_late(body: &Value, _: u8) -> Fate {
     if body.to_string().len().is_multiple_of(3) {

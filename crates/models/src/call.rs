@@ -271,6 +271,12 @@ impl ErrorClass {
         )
     }
 
+    /// Whether sending the same request again may help.
+    pub fn is_retryable(self) -> bool {
+        use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
+        matches!(self, RateLimited | Overloaded | Transient | Malformed)
+    }
+
     /// Whether every further call to the same model would fail the same way.
     pub fn is_terminal(self) -> bool {
         use ErrorClass::{Auth, Failing, NotFound, Quota, Unreachable};

@@ -129,11 +129,9 @@ impl AttemptError {
 
     /// Whether sending the same bytes again may help.
     pub(super) fn is_retryable(&self) -> bool {
-        use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
-        let by_class = matches!(self.class, RateLimited | Overloaded | Transient | Malformed);
         self.should_retry
             .filter(|_| !self.class.is_terminal())
-            .unwrap_or(by_class)
+            .unwrap_or(self.class.is_retryable())
     }
 }
 

@@ -543,25 +543,23 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
     };
     let has_output = usage.output.is_some_and(|output| output.0 > 0);
     AttemptError {
-        is_billed: has_output
-            && matches!(error.class, ErrorClass::Malformed | ErrorClass::Transient),
+        is_billed: has_output && error.class.is_retryable(),
         ..error
     }
 }
 
-/// The failure of a request of a batch whose stored reply is not an answer, and whether it is asked again, as after a live
-/// reply. `limit` is the most tokens that the reply was allowed.
+/// The failure of a request of a batch whose reply is not an answer, and whether another reply may be one. `limit` is the
+/// most tokens that the reply was allowed.
 pub fn reply_failure(
     fault: ReadFault,
+    dialect: Dialect,
     body: &[u8],
-    usage: &Usage,
     limit: Option<Tokens>,
-    max_attempts: u32,
 ) -> (CallFailure, bool) {
-    let error = unusable(fault, body, usage, limit);
-    let next =
-        AttemptCounts::default().next(&error, None, max_attempts, &RetryPolicy::default(), 0.0);
-    (error.failure(1), next.is_some())
+    let usage = dialects::read_billing(dialect, body).usage;
+    let error = unusable(fault, body, &usage, limit);
+    let is_retryable = error.is_retryable();
+    (error.failure(1), is_retryable)
 }
 
 #[cfg(test)]

@@ -37,8 +37,7 @@ mod client;
 mod http;
 
 pub use batch::{
-    BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
-    CreateFault, PreparedBatch,
+    BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, BatchStatus, PreparedBatch,
 };
 pub use call::{
     Billing, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema,

@@ -15,8 +15,8 @@ use crate::plan::Action;
 use crate::scheduler::execute::Executor;
 use base::units::{Usage, Usd};
 use models::{
-    self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure,
-    Dialect, ErrorClass, Lane, ModelRef, Prices, read_billing,
+    self, BatchClient, BatchEnding, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect,
+    ErrorClass, Lane, ModelRef, Prices, read_billing,
 };
 use store::cache::{CacheError, Lookup, Record, now_ms};
 
@@ -41,10 +41,8 @@ pub(super) enum LineOutcome {
     Unkept(UnusableReply),
     /// It would fail again.
     Failed(CallFailure),
-    /// An attempt without a result: 429, 5xx, expired, or absent from the results.
+    /// An attempt without a result: 429, 5xx, expired, cancelled, or absent from the results.
     Unfinished,
-    /// The vendor did not work on it.
-    Cancelled,
 }
 
 impl LineResult {
@@ -91,9 +89,9 @@ impl BatchCollector<'_, '_> {
         let id = match &tracked.batch.id {
             Some(id) => id.clone(),
             None => match self.confirm(&client, tracked, known).await? {
-                Confirmation::Id(id) => id,
-                Confirmation::Open => return Ok(None),
-                Confirmation::NotCreated => return Ok(Some(Outcomes::new())),
+                BatchSearch::Found(id) => id,
+                BatchSearch::Undecided => return Ok(None),
+                BatchSearch::Absent => return Ok(Some(Outcomes::new())),
             },
         };
         let status = match client.status(&id).await {
@@ -119,8 +117,8 @@ impl BatchCollector<'_, '_> {
                 Ok(None)
             }
             Some(BatchEnding::ResultsGone) => self.close_gone(tracked).await.map(Some),
-            Some(BatchEnding::Refused(why)) => {
-                let outcomes = self.close_refused(tracked, why).await?;
+            Some(BatchEnding::Refused(failure)) => {
+                let outcomes = self.close_refused(tracked, failure).await?;
                 client.delete(&status).await;
                 Ok(Some(outcomes))
             }
@@ -129,15 +127,12 @@ impl BatchCollector<'_, '_> {
     }
 
     /// Closes a batch that the vendor refused: all of its lines have failed.
-    async fn close_refused(&self, tracked: &Tracked, why: &str) -> Result<Outcomes, CacheError> {
-        let message = format!("the provider refused the batch: {why}");
-        let failure = CallFailure {
-            class: ErrorClass::Invalid,
-            message,
-            hint: None,
-            attempts: 1,
-        };
-        let failed = LineResult::without_reply(LineOutcome::Failed(failure));
+    async fn close_refused(
+        &self,
+        tracked: &Tracked,
+        failure: &CallFailure,
+    ) -> Result<Outcomes, CacheError> {
+        let failed = LineResult::without_reply(LineOutcome::Failed(failure.clone()));
         let lines = tracked.batch.intent.lines.iter();
         let outcomes: Outcomes = lines.map(|line| (line.key, failed.clone())).collect();
         self.close(tracked, &outcomes).await?;
@@ -154,13 +149,13 @@ impl BatchCollector<'_, '_> {
         Ok(outcomes)
     }
 
-    /// Looks for a batch whose creation was not confirmed.
+    /// Looks for a batch whose creation was not confirmed. It is absent once it can no longer turn up; then it is closed.
     async fn confirm(
         &self,
         client: &BatchClient,
         tracked: &mut Tracked,
         known: &[String],
-    ) -> Result<Confirmation, CacheError> {
+    ) -> Result<BatchSearch, CacheError> {
         let BatchIntent {
             nonce,
             created,
@@ -169,41 +164,36 @@ impl BatchCollector<'_, '_> {
             ..
         } = &tracked.batch.intent;
         let nonce = *nonce;
-        match client
+        let found = client
             .find(&nonce.to_string(), newest.as_deref(), known)
-            .await
-        {
+            .await;
+        match &found {
             Ok(BatchSearch::Found(id)) => {
                 tracked
                     .batch
                     .intent
-                    .write_submitted(self.executor.store, &id)
+                    .write_submitted(self.executor.store, id)
                     .await?;
                 tracked.batch.id = Some(id.clone());
-                Ok(Confirmation::Id(id))
             }
             Ok(BatchSearch::Absent) => {
                 let has_metadata = account.dialect != Dialect::Anthropic;
                 let patience = confirmation_wait(account.limits.batch_poll, has_metadata);
                 if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
                     tracked.note = "not confirmed by the provider".to_owned();
-                    return Ok(Confirmation::Open);
+                    return Ok(BatchSearch::Undecided);
                 }
                 ClosedBatch::new(nonce, Vec::new())
                     .write(self.executor.store)
                     .await?;
-                Ok(Confirmation::NotCreated)
             }
             Ok(BatchSearch::Undecided) => {
                 tracked.note =
                     "not confirmed: it may be one of the provider's open batches".to_owned();
-                Ok(Confirmation::Open)
             }
-            Err(failure) => {
-                tracked.note = failure.message;
-                Ok(Confirmation::Open)
-            }
+            Err(failure) => tracked.note.clone_from(&failure.message),
         }
+        Ok(found.unwrap_or(BatchSearch::Undecided))
     }
 
     /// Stores the results of a batch that has ended, and closes it.
@@ -295,12 +285,6 @@ fn note_failure(tracked: &mut Tracked, failure: CallFailure) {
     }
 }
 
-enum Confirmation {
-    Id(String),
-    Open,
-    NotCreated,
-}
-
 /// Whether the vendor does not have the results that it has announced.
 fn is_gone<T>(read: &Result<T, CallFailure>) -> bool {
     matches!(read, Err(failure) if failure.class == ErrorClass::NotFound)
@@ -366,19 +350,22 @@ impl<'c, 'e> LineCollector<'c, 'e> {
         results: Vec<BatchResult>,
         outcomes: &mut Outcomes,
     ) -> Result<(), CacheError> {
-        let mut batch: Vec<(&BatchLine, BatchReply)> = Vec::new();
-        for BatchResult { id, reply } in results {
-            let line = self.lines.get(&id).filter(|line| {
+        let mut batch: Vec<(&BatchLine, BatchResult)> = Vec::new();
+        for result in results {
+            let line = self.lines.get(&result.id).filter(|line| {
                 !outcomes.contains_key(&line.key)
                     && batch.iter().all(|(other, _)| other.key != line.key)
             });
             match line {
-                Some(line) => batch.push((*line, reply)),
-                None => tracing::warn!(id, "a result line is not of this batch, or is there twice"),
+                Some(line) => batch.push((*line, result)),
+                None => tracing::warn!(
+                    id = result.id,
+                    "a result line is not of this batch, or is there twice"
+                ),
             }
         }
-        let stored = join_all(batch.into_iter().map(|(line, reply)| async move {
-            Ok::<_, CacheError>((line.key, self.store_line(line, reply).await?))
+        let stored = join_all(batch.into_iter().map(|(line, result)| async move {
+            Ok::<_, CacheError>((line.key, self.store_line(line, result).await?))
         }));
         for result in stored.await {
             let (key, result) = result?;
@@ -425,16 +412,15 @@ impl<'c, 'e> LineCollector<'c, 'e> {
     async fn store_line(
         &self,
         line: &BatchLine,
-        reply: BatchReply,
+        result: BatchResult,
     ) -> Result<LineResult, CacheError> {
-        match reply {
-            BatchReply::Answered { body, .. } if body.is_empty() => self.lose(line).await,
-            BatchReply::Answered { body, request_id } => {
-                self.store_reply(line, body, request_id).await
+        match result.reply {
+            Ok(body) if body.is_empty() => self.lose(line).await,
+            Ok(body) => self.store_reply(line, body, result.request_id).await,
+            Err(failure) if failure.class.is_retryable() => {
+                self.unfinished(line, &failure.message).await
             }
-            BatchReply::Unfinished(why) => self.unfinished(line, &why).await,
-            BatchReply::Failed(failure) => self.fail(line, failure).await,
-            BatchReply::Cancelled => Ok(LineResult::without_reply(LineOutcome::Cancelled)),
+            Err(failure) => self.fail(line, failure).await,
         }
     }
 
@@ -453,7 +439,7 @@ impl<'c, 'e> LineCollector<'c, 'e> {
         {
             (Some(_), _) => (false, None),
             (None, Some(action)) => {
-                let unkept = self.unkept(action, &body, &billing.usage);
+                let unkept = self.unkept(action, &body);
                 (unkept.is_none(), unkept)
             }
             (None, None) => (self.may_replace(line, &body), None),
@@ -479,21 +465,11 @@ impl<'c, 'e> LineCollector<'c, 'e> {
     }
 
     /// Why a reply to an action that has an output is not stored, if so.
-    fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
-        let request = action
-            .request()
-            .filter(|_| self.batches.executor.has_output(action))?;
+    fn unkept(&self, action: &Action, body: &[u8]) -> Option<UnusableReply> {
+        let executor = self.batches.executor;
+        let request = action.request().filter(|_| executor.has_output(action))?;
         let dialect = self.intent.account.dialect;
-        read_reply(
-            self.batches.executor,
-            action,
-            request,
-            dialect,
-            body,
-            usage,
-            self.intent.account.limits.max_attempts,
-        )
-        .err()
+        read_reply(executor, action, request, dialect, body).err()
     }
 
     /// Whether a reply that no action of this run waits for may be stored. Only the action could tell whether it keeps the
@@ -519,10 +495,10 @@ impl<'c, 'e> LineCollector<'c, 'e> {
 
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
-        if u32::from(line.attempt) < self.intent.account.limits.max_attempts {
+        let attempts = u32::from(line.attempt);
+        if attempts < self.intent.account.limits.max_attempts {
             return Ok(LineResult::without_reply(LineOutcome::Unfinished));
         }
-        let attempts = u32::from(line.attempt);
         let message =
             format!("{attempts} batches ended without a reply to it, the last because: {why}");
         self.fail(

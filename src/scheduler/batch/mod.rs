@@ -31,25 +31,18 @@ use crate::scheduler::options::{ExecutionError, OpenBatchNote, RunOutcome, StopR
 use base::units::Usd;
 use collect::{BatchCollector, LineOutcome, Outcomes};
 use models::{
-    BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, Limits, ModelRef,
-    Operation, PreparedBatch, ProviderSpec,
+    BatchClient, BatchRequest, CallFailure, HttpRequest, Lane, Limits, ModelRef, Operation,
+    PreparedBatch, ProviderSpec,
 };
 use store::cache::{BatchNonce, CacheError, EntryStatus, Lookup, now_ms};
-use tracked::{EndedLine, Tracked, poll_wait};
+pub(super) use tracked::EndedLine;
+use tracked::{Tracked, poll_wait};
 use tracked::{UnusableReply, read_stored};
 
 /// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
 const MAX_LINES: usize = 10_000;
 /// Bytes of requests in one batch, less than half of what either vendor takes.
 const MAX_BYTES: usize = 80 << 20;
-
-/// What the event loop does next.
-pub(super) enum Step {
-    /// These actions no longer wait for a batch.
-    Ended(Vec<EndedLine>),
-    /// Nothing more can be done in this run: these actions have no output.
-    Idle(Vec<Action>),
-}
 
 /// Whether an action grades a case of a self-test.
 fn is_case(action: &Action) -> bool {
@@ -164,23 +157,24 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         outcome.budget = outcome.budget.or(self.reached);
     }
 
-    /// Continues when nothing is ready and nothing is under way: polls, submits, and waits if the run does.
-    pub(super) async fn advance(&mut self) -> Result<Step, CacheError> {
+    /// Continues when nothing is ready and nothing is under way: polls, submits, and waits if the run does. Returns the
+    /// actions that no longer wait for a batch; none if there is nothing more to do in this run.
+    pub(super) async fn advance(&mut self) -> Result<Vec<EndedLine>, CacheError> {
         let mut stop = self.executor.stop.clone();
         loop {
             if self.executor.options.offline || *stop.borrow() >= StopRequest::Drain {
-                return Ok(self.idle());
+                return Ok(Vec::new());
             }
             let mut ended = self.poll_all().await?;
             ended.extend(self.submit_pending().await?);
             if !ended.is_empty() {
                 self.polls = 0;
-                return Ok(Step::Ended(ended));
+                return Ok(ended);
             }
             let may_wait =
                 self.executor.options.waits_for_batches && *stop.borrow() < StopRequest::Drain;
             if !may_wait || self.open.iter().all(|tracked| tracked.is_stuck) {
-                return Ok(self.idle());
+                return Ok(Vec::new());
             }
             let wait = poll_wait(self.shortest_first_wait(), self.polls);
             self.polls += 1;
@@ -203,6 +197,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.failed_line(action, failure)
     }
 
+    /// The actions of a batch that was not created.
+    fn refused(&self, actions: Vec<Action>, failure: &CallFailure) -> Vec<EndedLine> {
+        let failed = actions.into_iter();
+        failed.map(|action| self.failed(action, failure)).collect()
+    }
+
     fn failed_line(&self, action: Action, failure: FailedAction) -> EndedLine {
         if let Some(request) = action.request() {
             self.executor.breakers.record(request, &failure);
@@ -210,10 +210,10 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         (action, Some(Err(ExecutionError::from(failure))))
     }
 
-    /// Everything that waits ends without an output, whether or not it was submitted.
-    fn idle(&mut self) -> Step {
+    /// Takes the actions that still wait, whether or not they were submitted: this run has no output of them.
+    pub(super) fn drain(&mut self) -> Vec<Action> {
         let submitted = self.waiting.drain().map(|(_, action)| action);
-        Step::Idle(submitted.chain(self.pending.drain(..)).collect())
+        submitted.chain(self.pending.drain(..)).collect()
     }
 
     /// The first wait of the provider that is polled most often.
@@ -279,15 +279,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             };
             ended.push(match result.map(|result| &result.outcome) {
                 Some(LineOutcome::Unkept(reply)) => self.end_unkept(action, reply),
-                Some(LineOutcome::Stored) => {
-                    let most = batch.intent.account.limits.max_attempts;
-                    match read_stored(self.executor, &action, most).await {
-                        Some(result) => (action, Some(result)),
-                        None => self.begin_live(action),
-                    }
-                }
+                Some(LineOutcome::Stored) => match read_stored(self.executor, &action).await {
+                    Some(result) => (action, Some(result)),
+                    None => self.begin_live(action),
+                },
                 Some(LineOutcome::Failed(failure)) => self.failed(action, failure),
-                Some(LineOutcome::Unfinished | LineOutcome::Cancelled) | None => (action, None),
+                Some(LineOutcome::Unfinished) | None => (action, None),
             });
         }
         Ok(ended)
@@ -340,20 +337,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         };
         let client = match BatchClient::new(&spec) {
             Ok(client) => client,
-            Err(failure) => {
-                let failed = |action| self.failed(action, &failure);
-                ended.extend(group.into_iter().map(failed));
-                return Ok(ended);
-            }
+            Err(failure) => return Ok(self.refused(group, &failure)),
         };
         for mut built in self.build(group, &spec, &mut ended) {
             while !built.is_empty() {
                 let rest = built.split_off(fitting(&built));
-                let refused = self.create(&client, &spec, model, built).await?;
-                if let Some((actions, failure)) = refused {
-                    let failed = |action| self.failed(action, &failure);
-                    ended.extend(actions.into_iter().map(failed));
-                }
+                ended.extend(self.create(&client, &spec, model, built).await?);
                 built = rest;
             }
         }
@@ -455,38 +444,34 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Ok((intent, prepared))
     }
 
-    /// Creates a batch. If the vendor refuses it, returns the actions and why.
+    /// Creates a batch. Returns its actions if the vendor refuses it.
     async fn create(
         &mut self,
         client: &BatchClient,
         spec: &ProviderSpec,
         model: &ModelRef,
         built: Vec<BuiltRequest>,
-    ) -> Result<Option<(Vec<Action>, CallFailure)>, CacheError> {
+    ) -> Result<Vec<EndedLine>, CacheError> {
         let store = self.executor.store;
         let (mut intent, prepared) = match self.upload(client, spec, model, &built).await {
             Ok(uploaded) => uploaded,
-            Err(failure) => return Ok(Some((self.give_back(built), failure))),
+            Err(failure) => return Ok(self.refused(self.give_back(built), &failure)),
         };
         let nonce = intent.nonce;
         // An upload may take longer than a batch is searched for whose creation was not confirmed.
         intent.created = now_ms();
         intent.write(store).await?;
         let id = match client.create(&prepared).await {
-            Ok(id) => {
-                intent.write_submitted(store, &id).await?;
-                Some(id)
-            }
-            // This run and later ones look for it.
-            Err(CreateFault::Unconfirmed(failure)) => {
-                tracing::warn!(%nonce, "the creation of a batch was not confirmed: {failure}");
-                None
-            }
-            Err(CreateFault::Refused(failure)) => {
+            Ok(id) => id,
+            Err(failure) => {
                 ClosedBatch::new(nonce, Vec::new()).write(store).await?;
-                return Ok(Some((self.give_back(built), failure)));
+                return Ok(self.refused(self.give_back(built), &failure));
             }
         };
+        // Without an id, this run and later ones look for it.
+        if let Some(id) = &id {
+            intent.write_submitted(store, id).await?;
+        }
         self.submitted_requests += built.len() as u64;
         let mut reservations = Vec::with_capacity(built.len());
         for BuiltRequest {
@@ -501,7 +486,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         self.open
             .push(Tracked::new(OpenBatch { intent, id }, reservations));
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// Releases what was reserved for requests that are not submitted.

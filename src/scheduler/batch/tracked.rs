@@ -9,7 +9,6 @@ use crate::plan::{self, Action, FailedAction, Output};
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::execute::{Executor, takes_truncated};
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
-use base::units::Usage;
 use models::{self, Dialect, ReadFault, reply_failure};
 use store::cache::Lookup;
 
@@ -88,7 +87,6 @@ pub(super) struct UnusableReply {
 pub(super) async fn read_stored(
     executor: &Executor<'_>,
     action: &Action,
-    max_attempts: u32,
 ) -> Option<Result<ExecutedOutput, ExecutionError>> {
     let request = action.request()?;
     let record = executor.store.find(&action.key)?;
@@ -96,15 +94,7 @@ pub(super) async fn read_stored(
     let BodyFormat::Reply(dialect) = record.body_format() else {
         return None;
     };
-    match read_reply(
-        executor,
-        action,
-        request,
-        dialect,
-        &body,
-        &record.summary.usage,
-        max_attempts,
-    ) {
+    match read_reply(executor, action, request, dialect, &body) {
         Ok(output) => Some(Ok(executor.note_output(action, Some(record), output))),
         Err(UnusableReply {
             failure,
@@ -126,8 +116,6 @@ pub(super) fn read_reply(
     request: &ModelRequest,
     dialect: Dialect,
     body: &[u8],
-    usage: &Usage,
-    max_attempts: u32,
 ) -> Result<Output, UnusableReply> {
     let fault = match models::read(dialect, request.operation, body, None) {
         Ok(reply) if reply.truncated && !takes_truncated(action) => ReadFault::Truncated,
@@ -141,10 +129,11 @@ pub(super) fn read_reply(
         Err(fault) => fault,
     };
     let limit = request.settings.max_output_tokens;
-    let (failure, is_asked_again) = reply_failure(fault, body, usage, limit, max_attempts);
+    let (failure, is_retryable) = reply_failure(fault, dialect, body, limit);
+    let provider = executor.pipeline.providers.get(&request.provider);
     Err(UnusableReply {
         failure: Box::new(executor.failed_call(action, &failure)),
-        is_asked_again,
+        is_asked_again: is_retryable && provider.is_none_or(|spec| spec.limits.max_attempts > 1),
     })
 }
 

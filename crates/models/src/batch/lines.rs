@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::call::CallFailure;
+use crate::call::{CallFailure, ErrorClass};
 use crate::classify::{AttemptError, classify};
 use crate::dialects::{Fields, HttpRequest};
 use crate::spec::Dialect;
@@ -26,27 +26,11 @@ pub struct BatchRequest {
 pub struct BatchResult {
     /// The id that was submitted with the request.
     pub id: String,
-    /// The reply to the request.
-    pub reply: BatchReply,
-}
-
-/// The reply to one request of a batch.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BatchReply {
+    /// The id that the provider gave the request.
+    pub request_id: Option<String>,
     /// The body of a successful reply, byte for byte; empty if it has none. Reading it shows whether it is an answer.
-    Answered {
-        /// The bytes of the body.
-        body: Bytes,
-        /// The id that the provider gave the request.
-        request_id: Option<String>,
-    },
-    /// It was not worked on, or failed for a reason that may pass (429, 5xx, expired), and costs nothing. A live call would
-    /// be sent again after such a failure, too.
-    Unfinished(String),
-    /// It would fail again, and costs nothing.
-    Failed(CallFailure),
-    /// The batch was cancelled before it was worked on.
-    Cancelled,
+    /// A request that failed, or was not worked on, costs nothing.
+    pub reply: Result<Bytes, CallFailure>,
 }
 
 #[derive(Serialize)]
@@ -155,6 +139,7 @@ pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, se
         } = serde_json::from_slice(line)?;
         return Ok(BatchResult {
             id,
+            request_id: None,
             reply: anthropic_reply(&result),
         });
     }
@@ -165,6 +150,9 @@ pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, se
     } = serde_json::from_slice(line)?;
     Ok(BatchResult {
         id,
+        request_id: response
+            .as_ref()
+            .and_then(|response| response.request_id.clone()),
         reply: openai_reply(response, error.as_ref()),
     })
 }
@@ -173,54 +161,43 @@ fn raw(value: &RawValue) -> Bytes {
     Bytes::copy_from_slice(value.get().as_bytes())
 }
 
-fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> BatchReply {
+fn openai_reply(
+    response: Option<OpenaiResponse<'_>>,
+    error: Option<&Value>,
+) -> Result<Bytes, CallFailure> {
+    let error = error.unwrap_or(&Value::Null);
     match response {
         // A success may be billed even if there is nothing in it.
         Some(OpenaiResponse {
             status_code: 200..300,
-            request_id,
             body,
-        }) => BatchReply::Answered {
-            body: body.map(raw).unwrap_or_default(),
-            request_id,
-        },
+            ..
+        }) => Ok(body.map(raw).unwrap_or_default()),
         Some(OpenaiResponse {
             status_code, body, ..
-        }) => match (body, error) {
-            (Some(body), _) => failed(status_code, body.get().as_bytes()),
-            (None, Some(Value::String(message))) => failed(
-                status_code,
-                serde_json::json!({"error": {"message": message}})
-                    .to_string()
-                    .as_bytes(),
-            ),
-            (None, error) => failed(
-                status_code,
-                error.map(Value::to_string).unwrap_or_default().as_bytes(),
-            ),
-        },
+        }) => {
+            let said = body.map_or_else(|| error.to_string(), |body| body.get().to_owned());
+            Err(failed(status_code, &said))
+        }
         None => {
-            let error = error.unwrap_or(&Value::Null);
             let [code, message] = ["code", "message"]
                 .map(|name| error[name].as_str().or(error.as_str()).unwrap_or_default());
-            match code {
-                "batch_cancelled" => BatchReply::Cancelled,
-                _ => BatchReply::Unfinished(format!("{code}: {message}")),
-            }
+            Err(unfinished(format!("{code}: {message}")))
         }
     }
 }
 
-fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
+fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> Result<Bytes, CallFailure> {
     match (outcome.kind.as_str(), outcome.message, outcome.error) {
-        ("succeeded", message, _) => BatchReply::Answered {
-            body: message.map(raw).unwrap_or_default(),
-            request_id: None,
-        },
-        ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
-        ("canceled", ..) => BatchReply::Cancelled,
-        (kind, ..) => BatchReply::Unfinished(format!("the request {kind}")),
+        ("succeeded", message, _) => Ok(message.map(raw).unwrap_or_default()),
+        ("errored", _, Some(error)) => Err(failed(status_of(error.get()), error.get())),
+        (kind, ..) => Err(unfinished(format!("its result is `{kind}`"))),
     }
+}
+
+/// A request that was not worked on: its batch expired or was cancelled.
+fn unfinished(why: String) -> CallFailure {
+    AttemptError::new(ErrorClass::Transient, why).failure(1)
 }
 
 /// The status that the same error has outside of a batch.
@@ -241,24 +218,18 @@ fn status_of(error: &str) -> u16 {
     }
 }
 
-fn failed(status: u16, body: &[u8]) -> BatchReply {
-    let fault: AttemptError = classify(status, body);
-    if fault.is_retryable() {
-        BatchReply::Unfinished(fault.message)
-    } else {
-        BatchReply::Failed(fault.failure(1))
-    }
+fn failed(status: u16, body: &str) -> CallFailure {
+    classify(status, body.as_bytes()).failure(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::ErrorClass;
 
-    fn reply(dialect: Dialect, line: &str) -> BatchReply {
+    fn reply(dialect: Dialect, line: &str) -> Result<Bytes, ErrorClass> {
         let result = read_line(dialect, line.as_bytes()).unwrap();
         assert_eq!(result.id, "a");
-        result.reply
+        result.reply.map_err(|failure| failure.class)
     }
 
     #[test]
@@ -266,58 +237,45 @@ mod tests {
         let line = |rest: &str| format!(r#"{{"id":"batch_req_1","custom_id":"a",{rest}}}"#);
         let read = |rest: &str| reply(Dialect::OpenaiChat, &line(rest));
         let body = r#"{"b" : 1.50,"a":"\u00e9"}"#;
-        let answered = read(&format!(
+        let answered = line(&format!(
             r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#
         ));
-        let kept = BatchReply::Answered {
-            body: body.into(),
-            request_id: Some("req_1".into()),
-        };
-        assert_eq!(answered, kept, "byte for byte");
+        let read_once = read_line(Dialect::OpenaiChat, answered.as_bytes()).unwrap();
+        assert_eq!(read_once.reply, Ok(body.into()), "byte for byte");
+        assert_eq!(read_once.request_id.as_deref(), Some("req_1"));
         for without_body in [
             r#""response":{"status_code":200}"#,
             r#""response":{"status_code":200,"body":null}"#,
         ] {
-            let empty = BatchReply::Answered {
-                body: Bytes::new(),
-                request_id: None,
-            };
-            assert_eq!(read(without_body), empty, "it may be billed");
+            assert_eq!(read(without_body), Ok(Bytes::new()), "it may be billed");
         }
         for status in [429, 500, 503] {
             let unfinished = read(&format!(
                 r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#
             ));
-            assert!(matches!(unfinished, BatchReply::Unfinished(_)), "{status}");
+            assert!(unfinished.unwrap_err().is_retryable(), "{status}");
         }
-        let failed = read(
-            r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#,
-        );
-        assert!(matches!(
-            failed,
-            BatchReply::Failed(CallFailure {
-                class: ErrorClass::Invalid,
-                ..
-            })
-        ));
-        let quota = read(
-            r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#,
-        );
-        assert!(matches!(
-            quota,
-            BatchReply::Failed(CallFailure {
-                class: ErrorClass::Quota,
-                ..
-            })
-        ));
-        assert!(matches!(
-            read(r#""response":null,"error":{"code":"batch_expired"}"#),
-            BatchReply::Unfinished(_)
-        ));
-        assert_eq!(
-            read(r#""response":null,"error":{"code":"batch_cancelled"}"#),
-            BatchReply::Cancelled
-        );
+        for (class, failed) in [
+            (
+                ErrorClass::Invalid,
+                r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#,
+            ),
+            (
+                ErrorClass::Quota,
+                r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#,
+            ),
+            (
+                ErrorClass::NotFound,
+                r#""response":{"status_code":400},"error":"Unknown model: m""#,
+            ),
+        ] {
+            assert_eq!(read(failed), Err(class), "{failed}");
+            assert!(!class.is_retryable());
+        }
+        for code in ["batch_expired", "batch_cancelled"] {
+            let unfinished = read(&format!(r#""response":null,"error":{{"code":"{code}"}}"#));
+            assert!(unfinished.unwrap_err().is_retryable(), "{code}");
+        }
     }
 
     #[test]
@@ -329,43 +287,26 @@ mod tests {
             )
         };
         let answered = read(r#"{"type":"succeeded","message":{"id":"m"}}"#);
-        assert_eq!(
-            answered,
-            BatchReply::Answered {
-                body: r#"{"id":"m"}"#.into(),
-                request_id: None
-            }
-        );
-        assert_eq!(
-            read(r#"{"type":"succeeded"}"#),
-            BatchReply::Answered {
-                body: Bytes::new(),
-                request_id: None
-            },
-            "it may be billed"
-        );
+        assert_eq!(answered, Ok(r#"{"id":"m"}"#.into()));
+        let empty = read(r#"{"type":"succeeded"}"#);
+        assert_eq!(empty, Ok(Bytes::new()), "it may be billed");
         let error = |kind: &str| {
-            read(&format!(
-                r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#
-            ))
+            let error = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}"#);
+            read(&format!(r#"{{"type":"errored","error":{error}}}"#)).unwrap_err()
         };
-        assert!(matches!(
-            error("invalid_request_error"),
-            BatchReply::Failed(_)
-        ));
+        assert_eq!(error("invalid_request_error"), ErrorClass::Invalid);
         for kind in [
             "overloaded_error",
             "rate_limit_error",
             "api_error",
             "unheard_of",
         ] {
-            assert!(matches!(error(kind), BatchReply::Unfinished(_)), "{kind}");
+            assert!(error(kind).is_retryable(), "{kind}");
         }
-        assert!(matches!(
-            read(r#"{"type":"expired"}"#),
-            BatchReply::Unfinished(_)
-        ));
-        assert_eq!(read(r#"{"type":"canceled"}"#), BatchReply::Cancelled);
+        for kind in ["expired", "canceled"] {
+            let unfinished = read(&format!(r#"{{"type":"{kind}"}}"#));
+            assert!(unfinished.unwrap_err().is_retryable(), "{kind}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@
 
 mod lines;
 
-pub use lines::{BatchReply, BatchRequest, BatchResult};
+pub use lines::{BatchRequest, BatchResult};
 
 use std::time::{Duration, SystemTime};
 
@@ -66,8 +66,8 @@ pub struct BatchStatus {
 pub enum BatchEnding {
     /// There may be results: it was completed, cancelled, failed on the way, or ran out of time.
     Done,
-    /// The vendor refused its requests as a whole, for this reason; nothing is billed.
-    Refused(String),
+    /// The vendor refused its requests as a whole; nothing is billed.
+    Refused(CallFailure),
     /// The vendor no longer keeps its results.
     ResultsGone,
 }
@@ -81,15 +81,6 @@ pub enum BatchSearch {
     Absent,
     /// A batch that has not ended may be the one.
     Undecided,
-}
-
-/// Why a batch was not created.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CreateFault {
-    /// The vendor refused it, or nothing was sent.
-    Refused(CallFailure),
-    /// It may have been created nevertheless.
-    Unconfirmed(CallFailure),
 }
 
 /// The call that creates a batch.
@@ -242,11 +233,14 @@ impl BatchClient {
         })
     }
 
-    /// Creates a batch and returns its id.
+    /// Creates a batch and returns its id; `None` if it may have been created, although the call failed.
+    ///
+    /// # Errors
+    /// The vendor refused it, or nothing was sent.
     pub async fn create(
         &self,
         PreparedBatch { headers, body }: &PreparedBatch,
-    ) -> Result<String, CreateFault> {
+    ) -> Result<Option<String>, CallFailure> {
         let path = self.batches_path("");
         let exchange = Exchange {
             headers,
@@ -261,7 +255,7 @@ impl BatchClient {
                     .as_ref()
                     .and_then(|batch| batch["id"].as_str())
                 {
-                    Some(id) => return Ok(id.to_owned()),
+                    Some(id) => return Ok(Some(id.to_owned())),
                     None => AttemptError::new(
                         ErrorClass::Malformed,
                         "the answer to a new batch names no id",
@@ -275,12 +269,14 @@ impl BatchClient {
                 Delivery::MaybeProcessed => true,
             };
             if may_exist {
-                return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
+                tracing::warn!(
+                    "the creation of a batch was not confirmed: {}",
+                    fault.message
+                );
+                return Ok(None);
             }
             if attempt >= ATTEMPTS || !fault.is_retryable() {
-                return Err(CreateFault::Refused(
-                    self.hint_if_not_found(fault.failure(attempt)),
-                ));
+                return Err(self.hint_if_not_found(fault.failure(attempt)));
             }
             self.pause(&fault, attempt).await;
             attempt += 1;
@@ -326,11 +322,7 @@ impl BatchClient {
         let uploaded = self.send_repeatedly(&exchange).await;
         let uploaded = parse_body(&uploaded.map_err(|failure| self.hint_if_not_found(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
-            return Err(AttemptError::new(
-                ErrorClass::Malformed,
-                "the answer to an upload names no file",
-            )
-            .failure(1));
+            return Err(malformed("the answer to an upload names no file"));
         };
         let path = requests
             .first()
@@ -472,9 +464,7 @@ impl BatchClient {
                         .ok()
                 });
                 let results: Vec<BatchResult> = results.collect();
-                let replies = results
-                    .iter()
-                    .filter(|result| matches!(result.reply, BatchReply::Answered { .. }));
+                let replies = results.iter().filter(|result| result.reply.is_ok());
                 received += replies.count() as u64;
                 each(results).await
             };
@@ -530,13 +520,12 @@ const JSON: &str = "application/json";
 
 fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     let read = serde_json::from_slice(&reply.body);
-    read.map_err(|error| {
-        AttemptError::new(
-            ErrorClass::Malformed,
-            format!("the batch API's answer is no JSON: {error}"),
-        )
-        .failure(1)
-    })
+    read.map_err(|error| malformed(format!("the batch API's answer is no JSON: {error}")))
+}
+
+/// The failure of a call whose answer is not what the API promises.
+fn malformed(message: impl Into<String>) -> CallFailure {
+    AttemptError::new(ErrorClass::Malformed, message).failure(1)
 }
 
 /// The batches on a page of a list. Another answer is not taken for an empty list: the batch that is searched would count as
@@ -546,10 +535,7 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
         Value::Array(batches) => Ok(batches),
         // as some servers write an empty list
         Value::Null if page["object"] == "list" => Ok(&[]),
-        _ => {
-            let message = "the batch API's answer is no list of batches";
-            Err(AttemptError::new(ErrorClass::Malformed, message).failure(1))
-        }
+        _ => Err(malformed("the batch API's answer is no list of batches")),
     }
 }
 
@@ -597,14 +583,11 @@ fn request_count(batch: &Value, state: &str) -> u64 {
 }
 
 /// Why the vendor refused a file of requests.
-fn refusal_of(batch: &Value) -> String {
+fn refusal_of(batch: &Value) -> CallFailure {
     let errors = batch["errors"]["data"]
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
-    if errors.is_empty() {
-        return "the vendor gives no reason".to_owned();
-    }
     let texts = errors.iter().take(3).map(|error| {
         let [code, message] =
             ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());
@@ -614,7 +597,15 @@ fn refusal_of(batch: &Value) -> String {
             .unwrap_or_default();
         format!("{code}: {message}{line}")
     });
-    texts.collect::<Vec<_>>().join("; ")
+    let mut why = texts.collect::<Vec<_>>().join("; ");
+    if why.is_empty() {
+        why.push_str("no reason is given");
+    }
+    AttemptError::new(
+        ErrorClass::Invalid,
+        format!("the provider refused the batch: {why}"),
+    )
+    .failure(1)
 }
 
 /// When a batch ended, by the vendor's clock.
