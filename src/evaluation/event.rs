@@ -221,7 +221,8 @@ impl RunTotals {
             | RunEvent::Context { .. }
             | RunEvent::Planted { .. }
             | RunEvent::Judged { .. }
-            | RunEvent::BreakerTripped(_) => {}
+            | RunEvent::BreakerTripped(_)
+            | RunEvent::BatchRefused(_) => {}
         }
     }
 

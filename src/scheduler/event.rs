@@ -52,6 +52,8 @@ pub enum RunEvent<'a> {
     SharedFailure { stage: StageName },
     /// No more calls to a provider or a model: they would all fail the same way.
     BreakerTripped(&'a TrippedBreaker),
+    /// Requests wait for smaller batches, for this reason.
+    BatchRefused(&'a str),
     /// A judge's self-test is done.
     SelftestCompleted {
         judge: &'a str,

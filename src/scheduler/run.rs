@@ -328,6 +328,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let executor = self.executor;
         let stats = &mut self.tasks.stats;
         stats.tripped(executor.breakers.take_unreported())?;
+        if let Some(why) = self.batches.refusal.take() {
+            stats.emit(&RunEvent::BatchRefused(&why))?;
+        }
         let shares = ended.into_iter().map(async |(action, result)| {
             let result = match result {
                 Some(result) => Some(share(executor, &action, result).await),

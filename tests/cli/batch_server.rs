@@ -57,6 +57,8 @@ pub struct Behaviour {
     pub lost_answers: usize,
     /// Whether the requests of a batch are refused as a whole.
     pub refuses: bool,
+    /// The most lines of batches that may be open at once: another batch fails as a whole.
+    pub most_open: usize,
     /// Whether results are deleted before anybody reads them.
     pub deletes_results: bool,
     /// How often results are read before those that are late are among them.
@@ -78,6 +80,7 @@ impl Default for Behaviour {
             polls_of_cancelled: 1,
             lost_answers: 0,
             refuses: false,
+            most_open: usize::MAX,
             deletes_results: false,
             readings: 0,
             ended_ago: None,
@@ -99,6 +102,7 @@ pub struct Batch {
     pub is_deleted: bool,
     has_expired: bool,
     is_refused: bool,
+    is_over_limit: bool,
     has_lost_results: bool,
     ended_at: Option<SystemTime>,
     output: Vec<Value>,
@@ -472,12 +476,16 @@ impl Book {
             assert!(body.get("stream").is_none() && body.get("service_tier").is_none());
         }
         let id = format!("batch_{}", self.batches.len() + 1);
-        let is_refused = self.behaviour.refuses;
+        let open = self.batches.iter().filter(|batch| !batch.has_ended);
+        let open: usize = open.map(|batch| batch.lines.len()).sum();
+        let is_over_limit = open + lines.len() > self.behaviour.most_open;
+        let is_refused = self.behaviour.refuses || is_over_limit;
         self.batches.push(Batch {
             id,
             nonce,
             lines,
             is_refused,
+            is_over_limit,
             ..Batch::default()
         });
         if self.behaviour.lost_answers > 0 {
@@ -677,8 +685,13 @@ fn openai_batch(batch: &Batch) -> Value {
         (false, false, polls) if polls % 2 == 0 => "finalizing",
         (false, false, _) => "in_progress",
     };
-    let fault =
-        json!({"code": "invalid_json_line", "message": "so it is", "param": null, "line": 1});
+    let fault = match batch.is_over_limit {
+        true => json!({"code": "token_limit_exceeded", "param": null, "line": null,
+            "message": "Enqueued token limit reached for small-1 in organization org-1. Limit: 90,000 enqueued tokens."}),
+        false => {
+            json!({"code": "invalid_json_line", "message": "so it is", "param": null, "line": 1})
+        }
+    };
     let errors = if status == "failed" {
         json!({"object": "list", "data": [fault]})
     } else {

@@ -252,6 +252,34 @@ fn lines_that_are_always_cancelled_fail_after_as_many_batches_as_others() {
     }
 }
 
+#[test]
+fn what_the_vendors_limit_has_no_room_for_waits_for_smaller_batches() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    server.book().behaviour.most_open = 9;
+    let ended = project.expect(0, "run --label a --runs 1 --lane batch --wait");
+    ended.says(&["is over a limit of the account", "90,000 enqueued tokens"]);
+    assert!(project.unpriced_rows("a") == live(Vendor::OpenAi).0);
+    assert_eq!(server.billed_twice(), 0);
+    let book = server.book();
+    let sizes: Vec<usize> = book.batches.iter().map(|batch| batch.lines.len()).collect();
+    assert!(
+        sizes.iter().filter(|lines| **lines > 9).count() <= 4,
+        "{sizes:?}"
+    );
+    drop(book);
+
+    // No room at all: nothing fails, and a later run goes on.
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = self::project(&server);
+    server.book().behaviour.most_open = 0;
+    let ended = project.expect(7, "run --label a --runs 1 --lane batch --wait");
+    ended.says(&["is over a limit of the account"]);
+    server.book().behaviour.most_open = usize::MAX;
+    project.expect(0, "run --label a --runs 1 --lane batch --wait");
+    assert!(project.unpriced_rows("a") == live(Vendor::OpenAi).0);
+}
+
 /// The fate of a line at a vendor that gives some replies late.
 fn some_late(body: &Value, _: u8) -> Fate {
     if body.to_string().len().is_multiple_of(3) {

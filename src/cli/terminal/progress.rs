@@ -68,12 +68,17 @@ impl Progress {
 
     pub(crate) fn on_event(&mut self, event: &RunEvent<'_>, totals: &RunTotals) {
         self.model.on_event(event, totals);
-        if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
-            let text = format!(
-                "no more calls to {target}, every further call would fail the same way: {reason}"
-            );
-            self.say(&labelled(TextStyle::Warning, "stopped:", text));
-        }
+        let (label, text) = match event {
+            RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) => (
+                "stopped:",
+                format!(
+                    "no more calls to {target}, every further call would fail the same way: {reason}"
+                ),
+            ),
+            RunEvent::BatchRefused(why) => ("waiting:", (*why).to_owned()),
+            _ => return,
+        };
+        self.say(&labelled(TextStyle::Warning, label, text));
     }
 
     /// Stores a snapshot and redraws.

@@ -31,8 +31,8 @@ use crate::scheduler::options::{ExecutionError, OpenBatchNote, RunOutcome, StopR
 use base::units::Usd;
 use collect::{BatchCollector, LineOutcome, Outcomes};
 use models::{
-    BatchClient, BatchRequest, CallFailure, HttpRequest, Lane, Limits, ModelRef, Operation,
-    PreparedBatch, ProviderSpec,
+    BatchClient, BatchRequest, CallFailure, ErrorClass, HttpRequest, Lane, Limits, ModelRef,
+    Operation, PreparedBatch, ProviderSpec,
 };
 use store::cache::{BatchNonce, CacheError, EntryStatus, Lookup, now_ms};
 pub(super) use tracked::EndedLine;
@@ -73,6 +73,10 @@ pub(super) struct BatchLane<'r, 'e> {
     /// Actions that go live now, each with the replies to it that cannot be used and were not stored.
     live: HashMap<ActionKey, u32>,
     reached: Option<BudgetReached>,
+    /// Models that were refused a batch because of a limit, with the most lines of their next one.
+    limited: HashMap<ModelRef, usize>,
+    /// What is to be said of the last such refusal.
+    pub(super) refusal: Option<String>,
     /// Requests that this run has submitted.
     pub(super) submitted_requests: u64,
     polls: u32,
@@ -90,6 +94,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             pending: Vec::new(),
             live: HashMap::new(),
             reached: None,
+            limited: HashMap::new(),
+            refusal: None,
             submitted_requests: 0,
             polls: 0,
         }
@@ -191,16 +197,29 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         (action, None)
     }
 
-    /// An action whose request failed, which may stop other requests that would fail in the same way.
-    fn failed(&self, action: Action, failure: &CallFailure) -> EndedLine {
+    /// An action whose request failed, which may stop other requests that would fail in the same way. If its batch, of so
+    /// many lines, was over a limit, it waits for a smaller one.
+    fn failed(&mut self, action: Action, failure: &CallFailure, lines: usize) -> EndedLine {
+        if let (ErrorClass::RateLimited, Some(request)) = (failure.class, action.request()) {
+            let model = request.model_ref();
+            self.refusal = Some(format!(
+                "a batch of {lines} requests to {model} is over a limit of the account: they wait for smaller batches, one \
+                 at a time, or for the next run ({failure})"
+            ));
+            self.limited.insert(model, lines / 2);
+            return (action, None);
+        }
         let failure = self.executor.failed_call(&action, failure);
         self.failed_line(action, failure)
     }
 
     /// The actions of a batch that was not created.
-    fn refused(&self, actions: Vec<Action>, failure: &CallFailure) -> Vec<EndedLine> {
+    fn refused(&mut self, actions: Vec<Action>, failure: &CallFailure) -> Vec<EndedLine> {
+        let lines = actions.len();
         let failed = actions.into_iter();
-        failed.map(|action| self.failed(action, failure)).collect()
+        failed
+            .map(|action| self.failed(action, failure, lines))
+            .collect()
     }
 
     fn failed_line(&self, action: Action, failure: FailedAction) -> EndedLine {
@@ -283,7 +302,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                     Some(result) => (action, Some(result)),
                     None => self.begin_live(action),
                 },
-                Some(LineOutcome::Failed(failure)) => self.failed(action, failure),
+                Some(LineOutcome::Failed(failure)) => {
+                    self.failed(action, failure, batch.intent.lines.len())
+                }
                 Some(LineOutcome::Unfinished) | None => (action, None),
             });
         }
@@ -299,6 +320,19 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         (action, None)
     }
 
+    /// The most lines of the next batch to a model: none while one that is over a limit would be beside another.
+    fn most_lines(&self, model: &ModelRef) -> usize {
+        let Some(most) = self.limited.get(model) else {
+            return MAX_LINES;
+        };
+        let mut open = self.open.iter().map(|tracked| &tracked.batch.intent.model);
+        if open.any(|other| other == model) {
+            0
+        } else {
+            *most
+        }
+    }
+
     /// Submits what is pending, model by model.
     async fn submit_pending(&mut self) -> Result<Vec<EndedLine>, CacheError> {
         let (mut groups, mut ended) = (BTreeMap::<ModelRef, Vec<Action>>::new(), Vec::new());
@@ -309,11 +343,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         for (model, mut group) in groups {
             while !group.is_empty() {
-                if *self.executor.stop.borrow() != StopRequest::No {
+                let most = self.most_lines(&model);
+                if *self.executor.stop.borrow() != StopRequest::No || most == 0 {
                     self.pending.append(&mut group);
                     break;
                 }
-                let rest = group.split_off(group.len().min(MAX_LINES));
+                let rest = group.split_off(group.len().min(most));
                 let part = std::mem::replace(&mut group, rest);
                 ended.extend(self.submit(&model, part).await?);
             }

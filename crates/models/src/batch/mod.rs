@@ -26,6 +26,7 @@ use crate::classify::{AttemptError, Delivery};
 use crate::dialects::{NEWER_VERSION, messages_path};
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
+use crate::signs::has_any;
 use crate::spec::{Dialect, KeyPlace, ProviderSpec};
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
@@ -66,7 +67,8 @@ pub struct BatchStatus {
 pub enum BatchEnding {
     /// There may be results: it was completed, cancelled, failed on the way, or ran out of time.
     Done,
-    /// The vendor refused its requests as a whole; nothing is billed.
+    /// The vendor refused its requests as a whole, and nothing is billed. If the class is a rate limit, the account may not
+    /// have so much in batches at once.
     Refused(CallFailure),
     /// The vendor no longer keeps its results.
     ResultsGone,
@@ -601,11 +603,13 @@ fn refusal_of(batch: &Value) -> CallFailure {
     if why.is_empty() {
         why.push_str("no reason is given");
     }
-    AttemptError::new(
-        ErrorClass::Invalid,
-        format!("the provider refused the batch: {why}"),
-    )
-    .failure(1)
+    let is_limit = has_any(&why.to_lowercase(), "token_limit_exceeded|enqueued token");
+    let class = if is_limit {
+        ErrorClass::RateLimited
+    } else {
+        ErrorClass::Invalid
+    };
+    AttemptError::new(class, format!("the provider refused the batch: {why}")).failure(1)
 }
 
 /// When a batch ended, by the vendor's clock.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use compeval_models::{
-    BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, Dialect, request,
+    BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, Dialect, ErrorClass, request,
 };
 use serde_json::Value;
 
@@ -142,6 +142,34 @@ async fn a_batch_that_failed_after_some_replies_has_results() {
             "{file}: {ending:?}"
         );
         assert_eq!(ending == Some(BatchEnding::Done), !is_refused, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_for_which_the_account_has_no_room_is_refused_because_of_a_limit() {
+    for (code, message, class) in [
+        (
+            "token_limit_exceeded",
+            "Enqueued token limit reached for m in organization org-1. Limit: 90,000 enqueued tokens.",
+            ErrorClass::RateLimited,
+        ),
+        ("invalid_json_line", "so it is", ErrorClass::Invalid),
+        (
+            "context_length_exceeded",
+            "the token limit of the model is 8192",
+            ErrorClass::Invalid,
+        ),
+        ("empty_file", "no tokens are enqueued", ErrorClass::Invalid),
+    ] {
+        let data = format!(r#"[{{"code":"{code}","message":"{message}","line":null}}]"#);
+        let batch = format!(r#"{{"id":"batch_1","status":"failed","errors":{{"data":{data}}}}}"#);
+        let (_simulator, client) = scripted(vec![Scripted::new(200, batch)]);
+        let Some(BatchEnding::Refused(failure)) = client.status("batch_1").await.unwrap().ending
+        else {
+            panic!("{code}: not refused");
+        };
+        assert_eq!(failure.class, class, "{code}");
+        assert!(failure.message.contains(message), "{}", failure.message);
     }
 }
 
