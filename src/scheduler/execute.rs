@@ -684,6 +684,6 @@ impl Executor<'_> {
 
 /// Whether a reply that the token limit cut off is an output. An answer is one; whether it is graded is a setting of its
 /// answerer.
-pub(super) fn takes_truncated(action: &Action) -> bool {
+fn takes_truncated(action: &Action) -> bool {
     matches!(action.task, Task::Answer(_))
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::action::ModelRequest;
 use crate::entries::{BodyFormat, EntryRecord, OpenBatch};
-use crate::plan::{self, Action, FailedAction, Output};
+use crate::plan::{self, Action, FailedAction, Output, Unreadable};
 use crate::scheduler::budget::Reservation;
-use crate::scheduler::execute::{Executor, takes_truncated};
+use crate::scheduler::execute::Executor;
 use crate::scheduler::options::{ExecutedOutput, ExecutionError};
-use models::{self, Dialect, ReadFault, reply_failure};
+use models::{Dialect, reply_failure};
 use store::cache::Lookup;
 
 /// An action that no longer waits for a batch, with its output or why it has none; `None` if it is begun again: live, or in
@@ -117,16 +117,16 @@ pub(super) fn read_reply(
     dialect: Dialect,
     body: &[u8],
 ) -> Result<Output, UnusableReply> {
-    let fault = match models::read(dialect, request.operation, body, None) {
-        Ok(reply) if reply.truncated && !takes_truncated(action) => ReadFault::Truncated,
-        Ok(reply) => {
-            let read = plan::read_reply(executor.pipeline, &action.task, dialect, &reply);
-            return read.map_err(|fault| UnusableReply {
+    let format = BodyFormat::Reply(dialect);
+    let fault = match plan::read_output(executor.pipeline, &action.task, format, body) {
+        Ok(output) => return Ok(output),
+        Err(Unreadable::Reply(fault)) => fault,
+        Err(fault) => {
+            return Err(UnusableReply {
                 failure: Box::new(executor.unreadable(action, &fault, fault.to_string())),
                 is_asked_again: action.attempts > 1,
             });
         }
-        Err(fault) => fault,
     };
     let limit = request.settings.max_output_tokens;
     let (failure, is_retryable) = reply_failure(fault, dialect, body, limit);
