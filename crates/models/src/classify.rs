@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text, is_filled};
-use super::limits::duration;
 use super::signs::{OF_A_DAY, SIGNS, has_any};
 
 /// A failure of one attempt.
@@ -481,6 +480,12 @@ fn wait_after(text: &str, before: &str) -> Option<Duration> {
     let ends = said.match_indices(|c: char| !c.is_alphanumeric());
     let ends = ends.map(|(at, _)| at).take(8).chain([said.len()]);
     ends.filter_map(|end| duration(said.get(..end)?)).last()
+}
+
+/// A duration in Go's notation or in words: `120ms`, `6m0s`, `1h2m3.5s`, `20 seconds`.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let duration: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(duration).ok()
 }
 
 #[cfg(test)]

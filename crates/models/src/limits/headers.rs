@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use crate::classify::duration;
 use crate::spec::PerKind;
 use base::redaction::redact;
 
@@ -164,12 +165,6 @@ fn until_date(text: &str, now: SystemTime) -> Option<Duration> {
 fn until_timestamp(text: &str, now: SystemTime) -> Option<Duration> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(SystemTime::from(at).duration_since(now).unwrap_or_default())
-}
-
-/// A duration in Go's notation or in words: `120ms`, `6m0s`, `1h2m3.5s`, `20 seconds`.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let duration: jiff::SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration).ok()
 }
 
 #[cfg(test)]

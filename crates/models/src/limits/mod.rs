@@ -14,7 +14,7 @@ mod rate_estimator;
 mod rate_limiter;
 
 pub(crate) use buckets::TokenDemand;
-pub(crate) use headers::{AnnouncedLimits, Headers, duration};
+pub(crate) use headers::{AnnouncedLimits, Headers};
 pub(crate) use limit_group::{LimitGroup, Ticket};
 pub(crate) use rate_limiter::{ConcurrencyLimit, Permit, RateLimiter};
 
