@@ -424,8 +424,8 @@ struct Splitter {
     words: Vec<String>,
     is_piped: bool,
     word: String,
-    /// The quote that is open; it may go over several lines.
-    quote: Option<char>,
+    /// The quotes that are open, and the substitutions within them; they may go over several lines.
+    open: Vec<char>,
     /// The lines that end the here-documents which begin after this line.
     heredocs: Vec<String>,
 }
@@ -435,17 +435,20 @@ impl Splitter {
         let mut chars = line.chars().peekable();
         while let Some(c) = chars.next() {
             let next = chars.peek().copied();
-            match (self.quote, c) {
+            match (self.open.last(), c) {
                 // The message of a commit may be `"$(cat <<'EOF'`.
-                (Some('"'), '<') if next == Some(c) && self.word.ends_with("$(cat ") => {
+                (None | Some('('), '<') if next == Some(c) && !self.open.ends_with(&['(', '(']) => {
                     self.begin_heredoc(&mut chars);
                 }
-                (Some('"'), '\\') if matches!(next, Some('"' | '\\')) => {
+                (Some('"' | '('), '\\') if matches!(next, Some('"' | '\\')) => {
                     self.word.extend(chars.next());
                 }
-                (Some(quote), c) if c == quote => self.quote = None,
+                (Some('"'), '"') | (Some('\''), '\'') | (Some('('), ')') => {
+                    self.open.pop();
+                }
+                (Some('"'), '(') if self.word.ends_with('$') => self.open.push(c),
+                (None, '"' | '\'') | (Some('('), '"' | '\'' | '(') => self.open.push(c),
                 (Some(_), c) => self.word.push(c),
-                (None, '"' | '\'') => self.quote = Some(c),
                 (None, '\\') if next.is_none() => return self.end_word(),
                 (None, '\\') => self.word.extend(chars.next()),
                 (None, '#') if self.word.is_empty() => break,
@@ -456,7 +459,6 @@ impl Splitter {
                     chars.next_if_eq(&'&');
                 }
                 (None, ';' | '&') if self.word != ">" => self.end_command(),
-                (None, '<') if next == Some(c) => self.begin_heredoc(&mut chars),
                 (None, '>') if joins_streams(&chars) => {
                     chars.nth(1);
                     self.end_stream();
@@ -466,7 +468,7 @@ impl Splitter {
                 (None, c) => self.word.push(c),
             }
         }
-        match self.quote {
+        match self.open.last() {
             Some(_) => self.word.push('\n'),
             None => self.end_command(),
         }
@@ -627,6 +629,8 @@ mod tests {
             "cat \\\n  a.py",
             "cat a.py |\n  head",
             "echo \"x << y\"\ncat a.py",
+            "echo \"$(curl -H \"x: $h\" | grep '\"a\"' | wc)\"\ncat a.py",
+            "echo \"$((1<<n)) $(it \"isn't\" (x))\"\ncat a.py",
             "git commit -m \"$(cat <<EOF\nrm \"b.py\"\nEOF\n)\" && cat a.py",
         ] {
             assert_eq!(of(command), [(Read, "a.py".to_owned())], "{command}");
