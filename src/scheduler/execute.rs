@@ -33,7 +33,7 @@ use crate::stand_in;
 use base::units::{Tokens, Usage, Usd};
 use models::{
     self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest,
-    ModelRef, Operation, Prices, ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate,
+    ModelRef, Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate,
     longest_reply, truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
@@ -560,12 +560,9 @@ impl Executor<'_> {
 
     /// An action whose call failed. The method answers for what is too long, and for an empty compression.
     pub(super) fn failed_call(&self, action: &Action, failure: &CallFailure) -> FailedAction {
-        let is_empty_context = matches!(action.task, Task::Compress(_))
-            && failure.message == ReadFault::Empty.to_string();
-        let blame = if failure.class == ErrorClass::TooLong || is_empty_context {
-            Blame::Method
-        } else {
-            Blame::Infrastructure
+        let blame = match (failure.class, &action.task) {
+            (ErrorClass::TooLong, _) | (ErrorClass::Empty, Task::Compress(_)) => Blame::Method,
+            _ => Blame::Infrastructure,
         };
         FailedAction {
             class: Some(failure.class),

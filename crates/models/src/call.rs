@@ -239,6 +239,8 @@ named_enum! {
         Transient = "transient",
         /// A 2xx whose body is not what the API promises.
         Malformed = "malformed",
+        /// A reply without any text: another one may have some.
+        Empty = "empty",
         /// The model or a filter declined: the same request is declined again.
         Refused = "refused",
         /// Stopped at the output limit.
@@ -267,14 +269,17 @@ impl ErrorClass {
     pub fn was_answered(self) -> bool {
         matches!(
             self,
-            ErrorClass::Malformed | ErrorClass::Refused | ErrorClass::Truncated
+            ErrorClass::Malformed | ErrorClass::Empty | ErrorClass::Refused | ErrorClass::Truncated
         )
     }
 
     /// Whether sending the same request again may help.
     pub fn is_retryable(self) -> bool {
-        use ErrorClass::{Malformed, Overloaded, RateLimited, Transient};
-        matches!(self, RateLimited | Overloaded | Transient | Malformed)
+        use ErrorClass::{Empty, Malformed, Overloaded, RateLimited, Transient};
+        matches!(
+            self,
+            RateLimited | Overloaded | Transient | Malformed | Empty
+        )
     }
 
     /// Whether every further call to the same model would fail the same way.

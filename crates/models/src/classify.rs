@@ -137,9 +137,8 @@ impl AttemptError {
 impl From<ReadFault> for AttemptError {
     fn from(fault: ReadFault) -> AttemptError {
         let class = match &fault {
-            ReadFault::Malformed(_) | ReadFault::Empty | ReadFault::CalledTool(_) => {
-                ErrorClass::Malformed
-            }
+            ReadFault::Malformed(_) | ReadFault::CalledTool(_) => ErrorClass::Malformed,
+            ReadFault::Empty => ErrorClass::Empty,
             ReadFault::Upstream(_) => ErrorClass::Transient,
             ReadFault::Truncated => ErrorClass::Truncated,
             ReadFault::Refused(_) => ErrorClass::Refused,

@@ -234,7 +234,7 @@ async fn an_empty_reply_that_is_paid_is_asked_for_three_times() {
         let failure = outcome.unwrap_err();
         assert_eq!(
             (failure.class, failure.attempts, sent),
-            (ErrorClass::Malformed, expected, expected as usize)
+            (ErrorClass::Empty, expected, expected as usize)
         );
     }
 }
