@@ -89,7 +89,7 @@ function moreSection(made) {
   return made.length ? section('more', t('more'), null, h('details', {}, h('summary', {}, made.map((one) => one.querySelector('h2').textContent).join(' · ')), made)) : null;
 }
 
-/** The sections that are not folded; the questions stand after the first one. */
+/** The sections that are not folded. The questions stand first, but after what changed. */
 const OPEN = ['overview', 'changes-in-detail', 'scores', 'failures', 'notes'];
 
 function start() {
@@ -98,7 +98,8 @@ function start() {
   const isGraded = report.sections.some(({ id }) => id === 'scores');
   const isOpen = ({ id }) => !isGraded || OPEN.includes(id);
   const open = report.sections.filter(isOpen);
-  const first = open.filter(({ id }) => id === 'overview');
+  const changes = report.sections.some(({ id }) => id === 'changes-in-detail');
+  const first = open.filter(({ id }) => id === 'overview' && (changes || !cells.n));
   const sections = [first.map(reportSection), cells.n ? cellsSection() : null, open.filter((one) => !first.includes(one)).map(reportSection),
     moreSection(report.sections.filter((one) => !isOpen(one)).map(reportSection))].flat().filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);

@@ -264,6 +264,8 @@
     check(all('#main section').length >= 5, 'sections are missing');
     const [first, third] = [one('#cells'), one('#scores')];
     check(first.compareDocumentPosition(third) & Node.DOCUMENT_POSITION_FOLLOWING, 'the questions stand after the scores');
+    const changed = first.compareDocumentPosition(one('#overview')) & Node.DOCUMENT_POSITION_PRECEDING;
+    check(Boolean(changed) === Boolean(one('#changes-in-detail')), 'the questions do not stand first, or not after what changed');
     check(first.getBoundingClientRect().top + window.scrollY < 2 * window.innerHeight, 'the questions are not in the first two screens');
     for (const link of all('#bar a')) check(one(link.getAttribute('href')), `no place for ${link.textContent}`);
     check(all('img, iframe, object, [onerror]').length === 0, 'planted elements');
