@@ -68,7 +68,7 @@ pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 /// The wait before a raise of a first level of at least [`FAST`] requests a second. A start into a small bucket leaves a
 /// level that is much too low, and at such a rate, a raise that fails costs few refusals.
 pub(super) const FAST_FIRST_WAIT: Seconds = 1.6;
-pub(super) const FAST: f64 = 16.0;
+pub(super) const FAST: f64 = 14.0;
 /// The part of the level by which it is raised.
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
