@@ -188,6 +188,10 @@ fn by_calls() {
         |rule, asks| World::new(vec![ProviderLimit::requests(Limit::new(rule).asking(asks))]);
     let mut counting = limited(Rule::Sliding(60.0, 60.0), Asks::Seconds(2.0));
     counting.limits[0].limit.counts_refused = true;
+    let announced = World {
+        announces: true,
+        ..limited(Rule::Bucket(10.0, 60.0), Asks::Seconds(1.0))
+    };
     let servers = [
         (
             "4 at once",
@@ -214,6 +218,21 @@ fn by_calls() {
             World {
                 processes: 8,
                 ..limited(Rule::Bucket(50.0, 50.0), Asks::Seconds(1.0))
+            },
+        ),
+        ("bucket of 10 announced, 60 at once", announced.clone()),
+        (
+            "the same, headers a second late",
+            World {
+                announced_late: 1.0,
+                ..announced.clone()
+            },
+        ),
+        (
+            "the same, headers of five times it",
+            World {
+                announced_times: 5.0,
+                ..announced
             },
         ),
     ];

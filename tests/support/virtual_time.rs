@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::limited::{Arrivals, Dice, Limiters, ProviderLimit, Refusal, Unit};
 use rate_estimator::RateEstimator;
@@ -21,6 +21,9 @@ pub struct World {
     pub noise: f64,
     /// Whether headers announce the limits.
     pub announces: bool,
+    /// How many times the limit they announce, and the seconds for which what they say is true before they say it.
+    pub announced_times: f64,
+    pub announced_late: f64,
     pub processes: usize,
     /// The models to which each process sends in turn.
     pub models: usize,
@@ -45,6 +48,8 @@ impl World {
             at_once: usize::MAX,
             noise: 0.0,
             announces: false,
+            announced_times: 1.0,
+            announced_late: 0.0,
             processes: 1,
             models: 1,
             latency,
@@ -120,6 +125,7 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
     let mut events: Vec<(usize, Event)> = Vec::new();
     let mut queue: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut arrivals = Arrivals::default();
+    let mut said = VecDeque::new();
     let push =
         |queue: &mut BinaryHeap<Reverse<(Time, usize)>>, events: &mut Vec<_>, at: f64, event| {
             queue.push(Reverse(((at * 1e6).ceil() as Time, events.len())));
@@ -167,9 +173,17 @@ pub fn run(world: &World, end: f64, seed: u64) -> Arrivals {
                 }
                 let mut announced = [None; 2];
                 if world.announces {
-                    for (unit, figures) in server.announced(&name, now) {
+                    let times = world.announced_times;
+                    for (unit, [limit, left, reset]) in server.announced(&name, now) {
+                        let figures = [limit * times, left * times, reset];
                         announced[usize::from(unit == Unit::InputTokens)] = Some(figures);
                     }
+                    said.push_back((now, announced));
+                    let until = now - world.announced_late;
+                    while said.get(1).is_some_and(|(at, _)| *at <= until) {
+                        said.pop_front();
+                    }
+                    announced = said[0].1;
                 }
                 let takes = if refused.is_none() {
                     world.latency * (1.0 + 0.1 * (dice.roll() - 0.5))
