@@ -73,7 +73,10 @@ fn what_was_pruned_is_superseded_and_not_called_damaged() {
     );
     assert!(!text.contains("damaged"), "{text}");
     let written = project.expect(0, "report a");
-    written.says(&["are no longer in the cache: the page lacks their contexts"]);
+    written.says(&[
+        "cache: the cache no longer has",
+        "of this run: the page lacks the contexts among them",
+    ]);
     let written = project.expect(0, "report b");
     assert!(!written.stderr.contains("no longer"), "{written:?}");
     let why = project.expect(0, &format!("{CELL} --json")).json();

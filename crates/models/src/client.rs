@@ -183,7 +183,7 @@ impl Client {
                 Err(failed) => failed,
             };
             if let Some(field) = prepared.model.learn(&error, &prepared.request) {
-                tracing::info!(%provider, model = %call.model, "asking without `{field}`: {}", error.message);
+                tracing::info!(%provider, model = %call.model, "asking again without `{field}`, or with another one: {}", error.message);
                 prepared = self.prepare(provider, prepared.call, expected)?;
                 continue;
             }

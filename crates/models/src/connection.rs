@@ -174,8 +174,8 @@ impl ModelConnection {
         }
     }
 
-    /// Learns that the server refuses an optional field of a request, if that is what `error` says. Returns the field that
-    /// the next request leaves out or renames.
+    /// Learns that the server refuses an optional field of a request, or the version of the API, if that is what `error`
+    /// says. Returns what the next request leaves out, renames or replaces.
     pub(super) fn learn(
         &self,
         error: &AttemptError,

@@ -64,7 +64,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     if !gone.is_empty() {
         let outputs = count(gone.len() as u64, "output");
         let text = format!(
-            "{outputs} of this run are no longer in the cache: the page lacks their contexts"
+            "the cache no longer has {outputs} of this run: the page lacks the contexts among them"
         );
         console.warn("cache:", text);
     }
