@@ -80,11 +80,6 @@ pub struct Refetch {
 
 /// The tokens of a range of messages; `tokens` are those of all messages, so the range lies within them.
 pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
-    debug_assert!(
-        messages.end <= tokens.len(),
-        "{messages:?} of {} messages",
-        tokens.len()
-    );
     tokens
         .iter()
         .take(messages.end)
