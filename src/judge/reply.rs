@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::rubric::CriterionId;
 use super::score::CriterionScore;
-use base::text::{one_line, shortened};
+use base::text::{one_line, plain, shortened};
 use base::words::WordList;
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
@@ -116,12 +116,6 @@ fn field(object: &Value, names: WordList) -> Option<&Value> {
     let fields = object.as_object()?;
     let named = |name: &str| fields.iter().find(|(key, _)| plain(key) == plain(name));
     names.iter().find_map(|name| Some(named(name)?.1))
-}
-
-/// The letters and digits of a key, without case.
-fn plain(key: &str) -> String {
-    let kept = key.chars().filter(|c| c.is_alphanumeric());
-    kept.collect::<String>().to_lowercase()
 }
 
 /// The one list of gradings in the text, as sound JSON or as what was meant to be.

@@ -73,6 +73,12 @@ macro_rules! lazy_patterns {
     };
 }
 
+/// A name in no style, its letters and digits in lower case: `targetFile`, `target_file` and `TargetFile` are one.
+pub fn plain(name: &str) -> String {
+    let kept = name.chars().filter(|c| c.is_alphanumeric());
+    kept.collect::<String>().to_lowercase()
+}
+
 /// Line and column of a byte of `text`, from 1. A column is a character.
 pub fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or("");

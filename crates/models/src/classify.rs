@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text, is_filled};
 use super::signs::{OF_A_DAY, SIGNS, has_any};
+use base::text::plain;
 
 /// A failure of one attempt.
 #[derive(Clone, Debug, PartialEq)]
@@ -324,11 +325,6 @@ fn words(error: &Value, whole: Option<&Value>) -> Vec<String> {
 /// The code words as [`SIGNS`] has them: in lower case, without punctuation.
 fn plain_words(words: &[String]) -> Vec<String> {
     words.iter().map(|word| plain(word)).collect()
-}
-
-fn plain(word: &str) -> String {
-    let kept = word.chars().filter(|c| c.is_alphanumeric());
-    kept.collect::<String>().to_lowercase()
 }
 
 fn class_of(status: u16, codes: &[String], text: &str) -> ErrorClass {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::operation::{FileAction, FileOperation};
 use super::shell::{ShellCommand, may_change_unnamed_files, shell_commands};
 use base::message::ToolCall;
+use base::text::plain;
 use base::words::WordList;
 
 /// Whether `key` is a name that tools give to the argument holding a file's path.
@@ -12,12 +13,6 @@ fn is_file_path_key(key: &str) -> bool {
     const KEYS: WordList =
         WordList("path filepath absolutepath notebookpath filename file targetfile relativepath");
     KEYS.has(&plain(key))
-}
-
-/// A name in no style: `targetFile`, `target_file` and `TargetFile` are one.
-fn plain(name: &str) -> String {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric);
-    letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Whether two paths name one file: the shorter one, rooted nowhere, is the end of the longer.
