@@ -376,9 +376,28 @@ fn fault(error: &sled::Error) -> IndexFault {
         .and_then(|(_, rest)| rest.split_once('"'))
         .map(|(message, _)| message);
     let message = quoted.unwrap_or(&text).to_owned();
-    if text.contains("could not acquire lock") {
+    // `ENOLCK`, of Linux and of macOS: a file system without locks will not have them in a moment.
+    let has_no_locks = ["kind: Unsupported", "code: 37,", "code: 77,"]
+        .iter()
+        .any(|error| text.contains(error));
+    if text.contains("could not acquire lock") && !has_no_locks {
         IndexFault::Locked(message)
     } else {
         IndexFault::Broken(message)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_without_locks_is_not_waited_for() {
+        for (code, is_held) in [(11, true), (37, false), (95, false)] {
+            let error = std::io::Error::from_raw_os_error(code);
+            let text = format!("could not acquire lock on \"db\": {error:?}");
+            let fault = fault(&sled::Error::Io(std::io::Error::other(text)));
+            assert_eq!(matches!(fault, IndexFault::Locked(_)), is_held, "{fault:?}");
+        }
     }
 }
