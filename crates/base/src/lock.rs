@@ -61,7 +61,7 @@ impl Drop for LockMarker {
 }
 
 /// Whether the error says that the file system has no locks.
-fn has_no_locks(error: &io::Error) -> bool {
+pub fn has_no_locks(error: &io::Error) -> bool {
     /// `ENOLCK`, which has no kind; 77 on macOS and the BSDs.
     const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS)

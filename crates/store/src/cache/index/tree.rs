@@ -38,6 +38,7 @@ use crate::cache::packs::frame::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
 use base::files::sync_folder;
 use base::guarded;
+use base::lock::has_no_locks;
 use base::threads::check_available;
 
 /// How long to wait for another process that is just closing the tree.
@@ -376,11 +377,12 @@ fn fault(error: &sled::Error) -> IndexFault {
         .and_then(|(_, rest)| rest.split_once('"'))
         .map(|(message, _)| message);
     let message = quoted.unwrap_or(&text).to_owned();
-    // `ENOLCK`, of Linux and of macOS: a file system without locks will not have them in a moment.
-    let has_no_locks = ["kind: Unsupported", "code: 37,", "code: 77,"]
-        .iter()
-        .any(|error| text.contains(error));
-    if text.contains("could not acquire lock") && !has_no_locks {
+    // A file system without locks will not have them in a moment.
+    let is_without_locks = text
+        .rsplit_once("Os { code: ")
+        .and_then(|(_, rest)| rest.split_once(',')?.0.parse().ok())
+        .is_some_and(|code| has_no_locks(&io::Error::from_raw_os_error(code)));
+    if text.contains("could not acquire lock") && !is_without_locks {
         IndexFault::Locked(message)
     } else {
         IndexFault::Broken(message)
@@ -394,9 +396,9 @@ mod tests {
     #[test]
     fn a_file_system_without_locks_is_not_waited_for() {
         for (code, is_held) in [(11, true), (37, false), (95, false)] {
-            let error = std::io::Error::from_raw_os_error(code);
+            let error = io::Error::from_raw_os_error(code);
             let text = format!("could not acquire lock on \"db\": {error:?}");
-            let fault = fault(&sled::Error::Io(std::io::Error::other(text)));
+            let fault = fault(&sled::Error::Io(io::Error::other(text)));
             assert_eq!(matches!(fault, IndexFault::Locked(_)), is_held, "{fault:?}");
         }
     }
